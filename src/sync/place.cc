@@ -136,18 +136,19 @@ base::Status Placer::remove_one(size_t b) {
   std::string name;
   const base::Result<int> folder = folder_of(entry.path, name);
   if (!folder.ok() || ::fstatat(*folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return base::ok();
-  if (entry.kind == Kind::kFolder) {
-    (void)::unlinkat(*folder, name.c_str(), AT_REMOVEDIR);  // where something else is in it, it stays
-    return base::ok();
-  }
-  if (!as_pushed(entry, record_.seen[b], s)) {
+  const EntryView* next = find(manifest_.entries(), entry.path);
+  if (next && (next->kind == Kind::kFolder) == S_ISDIR(s.st_mode)) return base::ok();
+  if (entry.kind != Kind::kFolder && !as_pushed(entry, record_.seen[b], s)) {
+    if (next) return changed_kind(entry.path, S_ISDIR(s.st_mode));
     ++stayed_;
     return base::ok();
   }
-  int left = ::unlinkat(*folder, name.c_str(), 0);
-  if (left != 0 && errno == EACCES && ::fchmod(*folder, 0700) == 0) left = ::unlinkat(*folder, name.c_str(), 0);
-  if (left != 0) return target_error("remove", entry.path, errno);
-  ++removed_;
+  const int how = entry.kind == Kind::kFolder ? AT_REMOVEDIR : 0;
+  int left = ::unlinkat(*folder, name.c_str(), how);
+  if (left != 0 && errno == EACCES && ::fchmod(*folder, 0700) == 0) left = ::unlinkat(*folder, name.c_str(), how);
+  const bool may_stay = how != 0 && !next;  // where something else is in it
+  if (left != 0 && !may_stay) return target_error("remove", entry.path, errno).with_hint(std::string(wire::kAdviceOnKind));
+  if (how == 0) ++removed_;
   return base::ok();
 }
 

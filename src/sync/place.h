@@ -38,6 +38,8 @@ class Placer : public Incoming {
   base::Status plan_removals();
   bool may_give_way(std::string_view path, bool folder);
   bool all_as_pushed(int folder, const std::string& path) const;
+  base::Error changed_kind(std::string_view path, bool is_folder) const;                       // is_folder: what is there
+  static const EntryView* find(const std::vector<EntryView>& entries, std::string_view path);  // null: it has none
   const EntryView* recorded(std::string_view path) const;
   bool is_listed(const EntryView& entry) const;  // as a folder, or as something else
 

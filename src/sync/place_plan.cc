@@ -19,11 +19,6 @@ namespace {
 
 using base::ErrorKind;
 
-const EntryView* find(const std::vector<EntryView>& entries, std::string_view path) {
-  const auto at = std::lower_bound(entries.begin(), entries.end(), path, [](const EntryView& e, std::string_view p) { return e.path < p; });
-  return at != entries.end() && at->path == path ? &*at : nullptr;
-}
-
 bool leads_to(int folder, const std::string& name, std::string_view content) {
   std::string target(kMostPathBytes + 1, '\0');
   const ssize_t n = ::readlinkat(folder, name.c_str(), target.data(), target.size());
@@ -31,6 +26,11 @@ bool leads_to(int folder, const std::string& name, std::string_view content) {
 }
 
 }  // namespace
+
+const EntryView* Placer::find(const std::vector<EntryView>& entries, std::string_view path) {
+  const auto at = std::lower_bound(entries.begin(), entries.end(), path, [](const EntryView& e, std::string_view p) { return e.path < p; });
+  return at != entries.end() && at->path == path ? &*at : nullptr;
+}
 
 const EntryView* Placer::recorded(std::string_view path) const { return find(record_.manifest.entries(), path); }
 
@@ -80,10 +80,7 @@ base::Status Placer::plan_entry(size_t index, const EntryView* old, const Seen& 
   const bool below_missing = slash != std::string::npos && missing_.contains(entry.path.substr(0, slash));
   const bool there = !below_missing && look(entry.path, s), folder = entry.kind == Kind::kFolder;
   if (there && S_ISDIR(s.st_mode) != folder) {
-    if (!may_give_way(entry.path, !folder))
-      return base::fail(ErrorKind::kUnfit, fmt::format("{}/{} is {}, and not so in the directory that is pushed", target_.path, entry.path,
-                                                       folder ? "no directory" : "a directory"))
-          .with_hint(std::string(remove_ ? wire::kAdviceOnKind : wire::kAdviceOnPushedKind));
+    if (!may_give_way(entry.path, !folder)) return changed_kind(entry.path, !folder);
     todo_[index] = Todo::kMake;
     return base::ok();
   }
@@ -116,6 +113,12 @@ base::Status Placer::plan_removals() {
     if (!remove_ && old[b].kind != Kind::kFolder) ++stayed_;
   }
   return base::ok();
+}
+
+base::Error Placer::changed_kind(std::string_view path, bool is_folder) const {
+  return base::fail(ErrorKind::kUnfit, fmt::format("{}/{} is {}, and not so in the directory that is pushed", target_.path, path,
+                                                   is_folder ? "a directory" : "no directory"))
+      .with_hint(std::string(remove_ ? wire::kAdviceOnKind : wire::kAdviceOnPushedKind));
 }
 
 // Whether --delete removes all of what stands where the list has something of another kind.

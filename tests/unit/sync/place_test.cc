@@ -156,6 +156,56 @@ TEST_F(Place, AFolderInTheWayOfAFileGoesOnlyIfAllOfItIsOurs) {
   expect_same();
 }
 
+// Root may remove what lies in such a folder: the push is that of another user.
+TEST_F(Place, AFolderInOneThatMayNotBeWrittenGivesWay) {
+  constexpr uid_t kNobody = 65534;
+  put(root_ + "/d/sub/part", "x");
+  put(root_ + "/d/gone/part", "x");
+  put(root_ + "/d/plain", "x");
+  fs::permissions(root_ + "/d", fs::perms(0555));
+  if (::geteuid() == 0) ASSERT_EQ(::system(("chown -R 65534:65534 " + base_).c_str()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0)) ::_exit(2);
+    bool good = push().empty();
+    fs::permissions(root_ + "/d", fs::perms(0755));
+    for (const char* path : {"/d/sub", "/d/gone", "/d/plain"}) fs::remove_all(root_ + path);
+    put(root_ + "/d/sub", "a file now");
+    put(root_ + "/d/plain/part", "a folder now");
+    fs::permissions(root_ + "/d", fs::perms(0555));
+    const std::string outcome = push(true);
+    std::fputs(outcome.c_str(), stderr);
+    expect_same();
+    good = good && outcome.empty() && !fs::exists(target_ + "/d/gone") && !HasFailure();
+    fs::permissions(root_ + "/d", fs::perms(0755));
+    fs::permissions(target_ + "/d", fs::perms(0755));
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// A program on the host is faster than the push: nothing is renamed over what it has made, and the next push still knows what is there.
+TEST_F(Place, AFolderThatHasToGiveWayAndGotAFileMeanwhileIsNamed) {
+  put(root_ + "/x/1", "x");
+  ASSERT_EQ(push(), "");
+  fs::remove_all(root_ + "/x");
+  put(root_ + "/x", "a file now");
+  {
+    const sync::Scan scan = everything();
+    base::Result<std::unique_ptr<sync::Placer>> placer = begin(scan, true);
+    ASSERT_TRUE(placer.ok() && give(**placer, scan.manifest).ok());
+    put(target_ + "/x/mine", "made on the host");
+    const base::Result<bool> built = (*placer)->build(kAll);
+    ASSERT_FALSE(built.ok());
+    EXPECT_NE(built.error().render().find("remove " + target_ + "/x: Directory not empty"), std::string::npos) << built.error().render();
+  }
+  fs::remove(target_ + "/x/mine");
+  EXPECT_EQ(push(true), "");
+  expect_same();
+}
+
 TEST_F(Place, ATargetWithOtherFilesIsRefused) {
   put(root_ + "/f", "f");
   put(target_ + "/other", "other");
