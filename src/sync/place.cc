@@ -25,7 +25,15 @@ using base::ErrorKind;
 constexpr const char* kNewLink = "new.link";
 constexpr const char* kNewCopy = "new.copy";
 constexpr int kMostWaiting = 16;  // sessions
+constexpr const char* kMadeMark = "target-made";
 constexpr size_t kRest = ~size_t{0};
+
+// Whether this session or an interrupted one before it has made the target, which is 0700 until everything is in its place.
+bool is_made_by_a_push(const Store& store, const Target& target) {
+  if (!target.made) return ::faccessat(store.top(), kMadeMark, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  const os::Fd mark(::openat(store.top(), kMadeMark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  return true;
+}
 
 // Of a session that cannot begin: nothing arrives there.
 void remove_if_empty(const Store& store, const Target& target) {
@@ -33,6 +41,7 @@ void remove_if_empty(const Store& store, const Target& target) {
   (void)::unlinkat(store.top(), "copies", AT_REMOVEDIR);
   struct stat s{};
   if (::fstatat(store.top(), "blobs", &s, AT_SYMLINK_NOFOLLOW) == 0) return;
+  (void)::unlinkat(store.top(), kMadeMark, 0);
   (void)::unlinkat(store.top(), "lock", 0);
   (void)::unlinkat(target.folder.get(), kIncoming, AT_REMOVEDIR);
   if (target.made) (void)::rmdir(target.path.c_str());
@@ -42,6 +51,7 @@ void remove_if_empty(const Store& store, const Target& target) {
 
 base::Result<std::unique_ptr<Placer>> Placer::begin(Store store, Target target, Listing manifest, uint32_t mode, bool remove) {
   if (!manifest.with_modes() || (mode & ~kModes) != 0) return base::fail(ErrorKind::kInternal, "a malformed list of what is pushed");
+  target.made = is_made_by_a_push(store, target);
   std::unique_ptr<Placer> placer(new Placer(std::move(store), std::move(target), std::move(manifest), mode, remove));
   base::Status planned = placer->plan();
   if (planned.ok()) planned = placer->check_space();

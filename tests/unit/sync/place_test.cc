@@ -334,6 +334,23 @@ TEST_F(Place, ACutPushGoesOnInTheMiddleOfALargeFile) {
   expect_same();
 }
 
+TEST_F(Place, ATargetThatACutPushHasMadeGetsItsModeLater) {
+  put(root_ + "/first", "first");
+  put(root_ + "/second", "second");
+  fs::permissions(root_, fs::perms(0755));
+  for (int cuts = 0; cuts < 2; ++cuts) {
+    const sync::Scan scan = everything();
+    base::Result<std::unique_ptr<sync::Placer>> placer = begin(scan);
+    ASSERT_TRUE(placer.ok() && give(**placer, scan.manifest, 3).ok());
+    EXPECT_EQ(fs::status(target_).permissions(), fs::perms(0700));
+  }
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(fs::status(target_).permissions(), fs::perms(0755));
+  fs::permissions(target_, fs::perms(0700));
+  EXPECT_EQ(push(), "");
+  EXPECT_EQ(fs::status(target_).permissions(), fs::perms(0700)) << "what somebody has chosen stays";
+}
+
 TEST_F(Place, WhatWasDamagedMeanwhileIsFoundAndSentAgain) {
   put(root_ + "/first", "first");
   put(root_ + "/second", "second");
