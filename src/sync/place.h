@@ -35,6 +35,8 @@ class Placer : public Incoming {
 
   base::Status plan();
   base::Status plan_entry(size_t index, const EntryView* old, const Seen& seen);
+  base::Status plan_mounts(size_t index);
+  bool is_mounted(std::string_view path);
   base::Status plan_removals();
   bool may_give_way(std::string_view path, bool folder);
   bool all_as_pushed(int folder, const std::string& path) const;
@@ -68,6 +70,7 @@ class Placer : public Incoming {
   std::vector<bool> old_blobs_;                        // per entry: its content was there before this session
   std::vector<bool> ready_;                            // per entry: its content came with its mode and time
   std::unordered_set<std::string_view> missing_;       // folders of the list that are not there before the push
+  std::unordered_set<std::string_view> mounted_;       // folders of the list that are on another file system
   std::unordered_map<std::string_view, size_t> uses_;  // by content: places it has yet to take
   std::vector<size_t> gone_;                           // positions in record_ that the list no longer has
   size_t done_ = 0, removed_ = 0, stayed_ = 0;

@@ -19,6 +19,8 @@ namespace {
 
 using base::ErrorKind;
 
+constexpr uint64_t kMountRoot = 0x2000;  // STATX_ATTR_MOUNT_ROOT, which older headers do not have
+
 bool leads_to(int folder, const std::string& name, std::string_view content) {
   std::string target(kMostPathBytes + 1, '\0');
   const ssize_t n = ::readlinkat(folder, name.c_str(), target.data(), target.size());
@@ -54,6 +56,7 @@ base::Status Placer::plan() {
     while (b < old.size() && old[b].path < manifest_.entries()[i].path) ++b;
     const bool same_path = b < old.size() && old[b].path == manifest_.entries()[i].path;
     TRY(plan_entry(i, same_path ? &old[b] : nullptr, same_path ? record_.seen[b] : Seen{}));
+    TRY(plan_mounts(i));
   }
   std::unordered_set<std::string_view> asked;
   for (size_t i = 0; i < n; ++i) {
@@ -102,6 +105,30 @@ base::Status Placer::plan_entry(size_t index, const EntryView* old, const Seen& 
     seen_[index] = {s.st_ino, int64_t{s.st_ctim.tv_sec} * 1'000'000'000 + s.st_ctim.tv_nsec};
   }
   return base::ok();
+}
+
+// Contents arrive beside the record and take their places by a rename, which cannot lead to another file system or through a mount.
+base::Status Placer::plan_mounts(size_t index) {
+  const EntryView& entry = manifest_.entries()[index];
+  const size_t slash = entry.path.rfind('/');
+  const std::string_view above = entry.path.substr(0, slash == std::string::npos ? 0 : slash);
+  const bool folder = entry.kind == Kind::kFolder;
+  if (folder && (mounted_.contains(above) || (todo_[index] == Todo::kNothing && is_mounted(entry.path)))) mounted_.insert(entry.path);
+  if (folder || todo_[index] != Todo::kMake || !mounted_.contains(above)) return base::ok();
+  return base::fail(ErrorKind::kUnfit, fmt::format("{}/{} is on another file system than {}", target_.path, above, target_.path))
+      .with_hint(std::string(wire::kAdviceOnMount));
+}
+
+// A device of its own, or where the kernel can tell (Linux 5.8) the place of a mount, also of the same device.
+bool Placer::is_mounted(std::string_view path) {
+  std::string name;
+  struct stat top{}, s{};
+  const base::Result<int> above = folder_of(path, name);
+  if (!above.ok() || ::fstat(target_.folder.get(), &top) != 0 || ::fstatat(*above, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0)
+    return false;
+  struct statx more{};
+  const bool known = ::statx(*above, name.c_str(), AT_SYMLINK_NOFOLLOW, 0, &more) == 0;
+  return s.st_dev != top.st_dev || (known && (more.stx_attributes & kMountRoot) != 0);
 }
 
 base::Status Placer::plan_removals() {

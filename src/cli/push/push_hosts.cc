@@ -12,6 +12,15 @@
 
 namespace phalanx::cli {
 
+namespace {
+
+// What a host refuses, it refuses again: its own hint says what helps, if anything is known to.
+bool may_end_by_itself(base::ErrorKind kind) {
+  return kind == base::ErrorKind::kUnreachable || kind == base::ErrorKind::kTimeout || kind == base::ErrorKind::kInterrupted;
+}
+
+}  // namespace
+
 base::Result<std::vector<hosts::Target>> targets_of(const RunOptions& options, const std::string& missing, const std::string& example) {
   TRY_ASSIGN(const job::Job job, make_job(options, detect_terminal()));
   std::vector<hosts::Target> targets;
@@ -35,7 +44,7 @@ std::vector<base::Error> folded_errors(const std::vector<job::CopiedHost>& hosts
   std::vector<base::Error> errors;
   for (auto& [error, names] : groups) {
     error.message = base::join(base::fold_names(names), ",") + ": " + error.message;
-    if (error.hint.empty()) error.hint = std::string(wire::kAdviceOnArrived);
+    if (error.hint.empty() && may_end_by_itself(error.kind)) error.hint = std::string(wire::kAdviceOnArrived);
     errors.push_back(std::move(error));
   }
   return errors;

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/push/progress.h"
+#include "cli/push/push_hosts.h"
 
 namespace phalanx::cli {
 namespace {
@@ -14,6 +15,19 @@ TEST(PushProgress, HostsThatAreEquallyFarStandTogether) {
   EXPECT_EQ(PushProgress::line(hosts, 100, kEnglish),
             "h[1-2] 50%, h3 done, h4 comparing, h5 failed; 1.96 KiB of 2.93 KiB sent, 100 B/s, 10 s left");
   EXPECT_EQ(PushProgress::line({{names[0], 5, 5}}, 0, kEnglish), "h1 finishing; 5 B of 5 B sent");
+}
+
+TEST(PushHosts, OnlyWhatMayEndByItselfIsAdvisedToBeTriedAgain) {
+  std::vector<job::CopiedHost> hosts(3);
+  for (size_t h = 0; h < hosts.size(); ++h) hosts[h].name = "h" + std::to_string(h + 1);
+  hosts[0].error = base::fail(base::ErrorKind::kUnreachable, "lost contact with the host");
+  hosts[1].error = base::fail(base::ErrorKind::kUnfit, "the disk is full");
+  hosts[2].error = base::fail(base::ErrorKind::kUnfit, "others may write to it").with_hint("choose another directory");
+  const std::vector<base::Error> errors = folded_errors(hosts);
+  ASSERT_EQ(errors.size(), 3U);
+  EXPECT_EQ(errors[0].hint, "run the same command again; files that have arrived are not sent again");
+  EXPECT_EQ(errors[1].hint, "");
+  EXPECT_EQ(errors[2].hint, "choose another directory");
 }
 
 TEST(PushProgress, TheTableFoldsEqualHostsAndNamesWhatStayed) {

@@ -1,4 +1,6 @@
 // A folder through scan, list and placer into a target, all on this machine.
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 
 #include "copying.h"
@@ -296,6 +298,41 @@ TEST_F(Place, NothingIsWrittenThroughALinkInTheTarget) {
   EXPECT_EQ(push(false, true), "");
   EXPECT_EQ(get(base_ + "/outside/f"), "untouched");
   expect_same();
+}
+
+// A rename leads into no other mount, so such a target is refused before anything changes.
+TEST_F(Place, AMountInTheTargetIsRefusedIfSomethingComesIntoIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to mount";
+  put(root_ + "/a/deep/f", "f");
+  put(root_ + "/empty/f", "f");
+  ASSERT_EQ(push(), "");
+  fs::remove(root_ + "/empty/f");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool separate = ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+    for (const char* at : {"/empty", "/a"}) {
+      const std::string path = target_ + at;
+      // The second is of the same device.
+      if (!separate || ::mount(at[1] == 'e' ? "none" : path.c_str(), path.c_str(), "tmpfs", at[1] == 'e' ? 0 : MS_BIND, nullptr) != 0)
+        ::_exit(2);
+    }
+    bool good = push().empty();
+    put(root_ + "/a/deep/f", "g");
+    put(root_ + "/b", "b");
+    const std::string outcome = push();
+    good = good && outcome.find(target_ + "/a/deep is on another file system than " + target_) != std::string::npos &&
+           outcome.find("push that directory by itself") != std::string::npos && !fs::exists(target_ + "/b");
+    put(root_ + "/a/deep/f", "f");
+    fs::remove(root_ + "/b");
+    put(root_ + "/empty/new/f", "f");
+    good = good && push().find("/empty/new is on another file system") != std::string::npos;
+    if (!good) std::fputs(outcome.c_str(), stderr);
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this machine lets nobody mount";
+  EXPECT_EQ(status, 0);
 }
 
 // Contents have their modes as soon as they arrive, also after a cut: what cannot be written to is no obstacle for the rest.
