@@ -42,7 +42,8 @@ bool Placer::is_listed(const EntryView& entry) const {
 }
 
 base::Status Placer::plan() {
-  if (find(manifest_.entries(), kRecord) || find(manifest_.entries(), kIncoming))
+  auto of_a_push = [](const EntryView& entry) { return is_of_a_push(entry.path.substr(entry.path.rfind('/') + 1)); };
+  if (std::any_of(manifest_.entries().begin(), manifest_.entries().end(), of_a_push))
     return base::fail(ErrorKind::kInternal, "a list has what a push itself leaves in its target");
   if (std::optional<Record> record = read_record(target_.folder.get())) record_ = std::move(*record);
   const size_t n = manifest_.entries().size();

@@ -122,13 +122,12 @@ class Walk {
       return unreadable("read", path);
     }
     for (const std::string& one : names)
-      if (one != "." && one != ".." && !stays(one, path)) TRY(take(here, one, path.empty() ? one : path + "/" + one, rules, found));
+      if (one != "." && one != ".." && !stays(one)) TRY(take(here, one, path.empty() ? one : path + "/" + one, rules, found));
     return base::ok();
   }
 
-  bool stays(const std::string& name, const std::string& folder) const {
-    return everything_ ? folder.empty() && is_of_a_push(name) : name == ".git";
-  }
+  // A directory may hold targets of other pushes, at any depth.
+  bool stays(const std::string& name) const { return is_of_a_push(name) || (!everything_ && name == ".git"); }
 
   // What the file leaves out is not known before it has been read.
   base::Status add_rules(const os::Fd& here, const std::string& path, IgnoreRules& rules) const {
@@ -266,7 +265,9 @@ base::Error too_much(const std::string& root, const Manifest& manifest, const Sc
 
 }  // namespace
 
-bool is_of_a_push(std::string_view name) { return name == kRecord || name == kIncoming || name.starts_with(kLeaving); }
+bool is_of_a_push(std::string_view name) {
+  return name == kRecord || name == kIncoming || name.starts_with(kLeaving) || name.starts_with(kSourceMark);
+}
 
 base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const std::string& index, Take take, const Hashed& hashed,
                         const Leave& leave) {

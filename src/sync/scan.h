@@ -23,17 +23,19 @@ inline constexpr ScanLimits kPushLimits{kMostCopyBytes, kMostEntries};
 
 enum class Take {
   kCode,        // what git would take; links that stay inside
-  kEverything,  // with modes, and links wherever they lead; but not what an earlier push has left in the top folder (kRecord, kIncoming)
+  kEverything,  // with modes, and links wherever they lead; neither takes what a push leaves (is_of_a_push)
 };
 using Hashed = std::function<void(uint64_t bytes)>;  // so many more were read; called by several threads, one at a time
 // Whether this file or folder, relative to the root, is left out as well; called by several threads at once.
 using Leave = std::function<bool(const std::string& path)>;
 
-// What a push leaves in its target: the record for the next one, and while one is under way what has arrived.
+// What a push leaves in its target, which may lie anywhere in what is pushed: the record for the next one, and while one is under way what
+// has arrived.
 inline constexpr const char* kRecord = ".phalanx-push";
 inline constexpr const char* kIncoming = ".phalanx-push.part";
-inline constexpr const char* kLeaving = ".phalanx-push.part.";  // and a number: that folder while it is removed
-bool is_of_a_push(std::string_view name);
+inline constexpr const char* kLeaving = ".phalanx-push.part.";       // and a number: that folder while it is removed
+inline constexpr const char* kSourceMark = ".phalanx-push.source.";  // and a random number, in the source (sync/source_mark.h)
+bool is_of_a_push(std::string_view name);                            // without folders
 
 struct Scan {
   Manifest manifest;

@@ -474,9 +474,27 @@ TEST_F(Place, TheRecordIsReadableAtEveryMomentOfAPushThatChangesKinds) {
 TEST_F(Place, AListCannotTouchTheRecord) {
   sync::Scan scan;
   scan.manifest.with_modes = true;
-  scan.manifest.entries = {{sync::kRecord, sync::Kind::kLink, 0, 0, "/etc/passwd"}};
-  EXPECT_FALSE(begin(scan).ok());
-  EXPECT_FALSE(fs::exists(target_)) << "what it has made is gone";
+  const std::string below = std::string("a/") + sync::kIncoming;
+  for (const std::string& path : {std::string(sync::kRecord), below}) {
+    scan.manifest.entries = {{"a", sync::Kind::kFolder}, {path, sync::Kind::kLink, 0, 0, "/etc/passwd"}};
+    if (path < "a") std::swap(scan.manifest.entries[0], scan.manifest.entries[1]);
+    EXPECT_FALSE(begin(scan).ok());
+    EXPECT_FALSE(fs::exists(target_)) << "what it has made is gone";
+  }
+}
+
+// One that was filled by a push of its own, here and on the host: each keeps its record.
+TEST_F(Place, WhatAPushLeftIsLeftOutAtEveryDepth) {
+  put(root_ + "/a/f", "f");
+  put(root_ + "/a/" + sync::kRecord, "of a push to a");
+  put(root_ + "/a/" + sync::kIncoming + "/blobs/x", "arrived");
+  put(root_ + "/a/" + sync::kLeaving + "1f/lock", "");
+  put(target_ + "/a/" + sync::kRecord, "of another");
+  EXPECT_EQ(push(false, true), "");
+  EXPECT_EQ(get(target_ + "/a/f"), "f");
+  EXPECT_EQ(get(target_ + "/a/" + sync::kRecord), "of another");
+  EXPECT_FALSE(fs::exists(target_ + "/a/" + sync::kIncoming));
+  EXPECT_EQ(everything().manifest.entries.size(), 2U);
 }
 
 // Also one push to two names of one machine. Each comes while another is at its end, sooner or later.
