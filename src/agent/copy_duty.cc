@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "os/clock.h"
 #include "sync/scan.h"
+#include "sync/source_mark.h"
 
 namespace phalanx::agent {
 namespace {
@@ -81,6 +82,7 @@ void CopyDuty::fail(base::Error error) {
 void CopyDuty::with_store(void (CopyDuty::*next)(sync::Store)) {
   timer_ = 0;
   std::string root = sync::store_root();
+  if (!request_.target.empty() && sync::holds_mark(request_.target, request_.source_mark)) return say_it_is_the_source();
   if (!request_.target.empty()) {
     base::Result<sync::Target> target = sync::open_target(request_.target, request_.among_others);
     if (!target.ok()) return fail(std::move(target).error());
@@ -286,6 +288,15 @@ void CopyDuty::say_done() {
   done.stayed = receiver_->stayed();
   receiver_.reset();
   if (request_.waits) sync::stamp_copy_ahead(done.path);
+  outbox_.control(done);
+}
+
+// Every file would be replaced by a copy of itself: who has one open would go on writing into what is gone.
+void CopyDuty::say_it_is_the_source() {
+  over_ = true;
+  wire::CopyDone done;
+  done.path = request_.target;
+  done.is_source = true;
   outbox_.control(done);
 }
 

@@ -45,6 +45,7 @@ class CopyDuty {
   void fail(base::Error error);
   base::Result<std::unique_ptr<sync::Incoming>> begin_receiving(sync::Store store, sync::Listing manifest);
   void say_done();
+  void say_it_is_the_source();
 
   os::Loop& loop_;
   Outbox& outbox_;

@@ -3,7 +3,7 @@
 #include "wire/walk.h"
 
 namespace phalanx::wire {
-PHALANX_MESSAGE(CopyBegin, name, manifest_bytes, waits, target, mode, remove, among_others, changes_bytes, digest);
+PHALANX_MESSAGE(CopyBegin, name, manifest_bytes, waits, target, mode, remove, among_others, changes_bytes, digest, source_mark);
 PHALANX_MESSAGE(CopyBytes, data);
 PHALANX_MESSAGE(CopyPacked, size, data);
 PHALANX_MESSAGE(CopyRelease, name);
@@ -14,6 +14,6 @@ PHALANX_MESSAGE(CopyPassing, outcome);
 PHALANX_MESSAGE(CopyTaken, bytes, lost);
 PHALANX_MESSAGE(CopyWanted, entries, partial, from, whole_list);
 PHALANX_MESSAGE(CopyProgress, made);
-PHALANX_MESSAGE(CopyDone, outcome, path, kept, removed, stayed);
+PHALANX_MESSAGE(CopyDone, outcome, path, kept, removed, stayed, is_source);
 
 }  // namespace phalanx::wire

@@ -38,6 +38,7 @@ struct CopyBegin {
   bool among_others = false;    // the target may hold files that no push has put there
   uint64_t changes_bytes = 0;   // not 0: so many follow instead, what makes the manifest of that of the last copy (sync/manifest.h)
   std::string digest;           // then: the SHA-256 of the manifest, 32 bytes
+  std::string source_mark;      // a file in the directory that is pushed (sync/source_mark.h); empty: there is none
 };
 struct CopyBytes {
   static constexpr FrameType kType = FrameType::kCopyBytes;
@@ -104,6 +105,7 @@ struct CopyDone {
   std::string path;                  // of the copy
   bool kept = true;                  // after CopyRelease: somebody wrote into it, and it stays
   uint64_t removed = 0, stayed = 0;  // after a push: files that are gone at the source
+  bool is_source = false;            // the target is the directory that is pushed: nothing was done
 };
 
 }  // namespace phalanx::wire

@@ -80,6 +80,19 @@ TEST_F(Push, HostsGetEverythingAndLaterOnlyWhatChanged) {
   EXPECT_EQ(sum("h1", "/root/data"), sum("ctl", "/root/data"));
 }
 
+// Replaced by copies of themselves, files would be lost for those who have them open, and hard links would break.
+TEST_F(Push, AHostThatSharesTheDirectoryLeavesItAsItIs) {
+  start({.hosts = 1});
+  const std::string data = shared_folder("pushed").on_hosts + "/data";
+  say("ctl", "mkdir -p '" + data + "' && cd '" + data + "' && echo one > f && ln f again");
+  const std::string look = "cd '" + data + "' && ls -A && stat -c '%i %h %z' f";
+  const std::string before = say("ctl", look);
+  Outcome outcome = push({data, "h1", "--yes"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_HAS(outcome.out, "h1: this is the directory that is pushed; nothing to do: " + data);
+  EXPECT_EQ(say("ctl", look), before);
+}
+
 TEST_F(Push, OneHostThatRefusesDoesNotHinderAnother) {
   start({.hosts = 2});
   data(1);

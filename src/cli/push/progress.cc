@@ -101,7 +101,8 @@ std::string push_table(const std::vector<job::CopiedHost>& hosts, base::Language
       if (!other.error && other.files == host.files && other.bytes == host.bytes && other.path == host.path)
         longest = std::max(longest, other.took);
     const double seconds = static_cast<double>(longest.count()) / 1e9;
-    std::string text = host.files == 0
+    std::string text = host.is_source ? tr(language, "this is the directory that is pushed; nothing to do")
+                       : host.files == 0
                            ? tr(language, "everything was there")
                            : tr(language, "{} files, {} sent in {} ({})", host.files, base::format_bytes(host.bytes),
                                 base::format_duration(longest), rate_text(seconds > 0 ? static_cast<double>(host.bytes) / seconds : 0));

@@ -53,10 +53,9 @@ std::vector<base::Error> folded_errors(const std::vector<job::CopiedHost>& hosts
 base::Json push_json(const std::string& root, const sync::Manifest& manifest, const std::vector<job::CopiedHost>& hosts) {
   base::Json list = base::Json::array();
   for (const job::CopiedHost& host : hosts) {
-    base::Json one = {{"host", host.name},           {"path", host.path},
-                      {"files", host.files},         {"bytes", host.bytes},
-                      {"passed_on", host.passed_on}, {"removed", host.removed},
-                      {"stayed", host.stayed},       {"seconds", static_cast<double>(host.took.count()) / 1e9}};
+    base::Json one = {{"host", host.name},     {"path", host.path},           {"files", host.files},
+                      {"bytes", host.bytes},   {"passed_on", host.passed_on}, {"removed", host.removed},
+                      {"stayed", host.stayed}, {"is_source", host.is_source}, {"seconds", static_cast<double>(host.took.count()) / 1e9}};
     if (host.error) one["error"] = host.error->message;
     list.push_back(std::move(one));
   }

@@ -47,8 +47,11 @@ base::Result<std::vector<CopiedHost>> CopyToHosts::run() {
   const os::Mono now = os::mono_now();
   for (Host& host : hosts_) host.began = host.heard = now;
   const os::TimerId timer = loop_.every(kTick, [this] { tick(); });
+  // Contents that are not those of the files have something to do also in the directory itself.
+  if (request_.manifest && !request_.target.path.empty() && !request_.aside) mark_.make(request_.root);
   opener_.start();
   if (!hosts_.empty()) loop_.run();
+  mark_.remove();
   loop_.cancel(timer);
   loop_.cancel(gathering_);
   for (Host& host : hosts_) {
@@ -78,7 +81,7 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
     const PushTarget& to = request_.target;
     if (request_.manifest)
       (void)wire::encode(frames, wire::CopyBegin{request_.name, list_.size(), h >= request_.first_spare, to.path, to.mode, to.remove,
-                                                 to.among_others, changes_.bytes.size(), changes_.digest});
+                                                 to.among_others, changes_.bytes.size(), changes_.digest, mark_.name()});
     else (void)wire::encode(frames, wire::CopyRelease{request_.name});
     hosts::Connection* connection = opener_.connection(h);
     connection->on_drained([this, h] { pump(h); });
@@ -107,6 +110,7 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
   host.copied.kept = done->kept;
   host.copied.removed = done->removed;
   host.copied.stayed = done->stayed;
+  host.copied.is_source = done->is_source;
   settle(h);
 }
 
@@ -121,6 +125,7 @@ base::Status CopyToHosts::take_wanted(size_t h, wire::CopyWanted wanted) {
     return base::ok();
   }
   host.asked = true;
+  if (all_asked()) mark_.remove();
   const std::vector<sync::Entry>& entries = request_.manifest->entries;
   for (size_t i = 0; i < wanted.entries.size(); ++i) {
     const uint32_t entry = wanted.entries[i];
@@ -141,6 +146,10 @@ std::shared_ptr<ContentStream> CopyToHosts::contents_for(Wanted wanted) {
   for (const Host& other : hosts_)
     if (other.contents && other.contents->holds(0) && other.contents->wanted() == wanted) return other.contents;
   return std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, std::move(wanted), ContentStream::Place{});
+}
+
+bool CopyToHosts::all_asked() const {
+  return std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.asked || host.over; });
 }
 
 // One frame of what is to be sent next. False: nothing is, for now.
@@ -178,8 +187,7 @@ bool CopyToHosts::next_block(size_t h, std::string& frames) {
     if (hosts_[other].contents == host.contents && !(hosts_[other].chain && hosts_[other].chain->fed(other)))
       needed = std::min(needed, hosts_[other].block);
   // A host may yet ask for the same from its beginning.
-  if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& other) { return other.asked || other.over; }))
-    host.contents->forget_before(needed);
+  if (all_asked()) host.contents->forget_before(needed);
   return true;
 }
 
@@ -206,6 +214,7 @@ void CopyToHosts::settle(size_t h) {
   Host& host = hosts_[h];
   if (host.over) return;
   host.over = true;
+  if (all_asked()) mark_.remove();
   host.copied.took = os::mono_now() - host.began;
   if (host.chain && !host.copied.error && host.chain->fed(h)) host.copied.files = host.contents->wanted().entries.size();
   host.contents.reset();

@@ -16,6 +16,7 @@
 #include "os/loop.h"
 #include "sync/last_list.h"
 #include "sync/scan.h"
+#include "sync/source_mark.h"
 #include "wire/copy_messages.h"
 
 namespace phalanx::job {
@@ -31,6 +32,7 @@ struct CopiedHost {
   bool passed_on = false;            // another host has sent it at least some of this
   bool kept = false;                 // after a release: somebody wrote into it
   uint64_t removed = 0, stayed = 0;  // after a push: files that are gone here
+  bool is_source = false;            // the target there is the directory here: nothing was done
 };
 
 // How far a host is.
@@ -101,12 +103,14 @@ class CopyToHosts {
   bool next_block(size_t h, std::string& frames);
   void fail(size_t h, base::Error error);
   void settle(size_t h);
+  bool all_asked() const;  // or are over
   void tick();
 
   os::Loop& loop_;
   CopyRequest request_;
   std::string list_;  // the manifest, encoded
   sync::ListChanges changes_;
+  sync::SourceMark mark_;
   std::vector<Host> hosts_;
   os::TimerId gathering_ = 0;
   hosts::Opener opener_;

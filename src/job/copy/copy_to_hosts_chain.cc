@@ -25,7 +25,7 @@ void CopyToHosts::hold(size_t h) {
 }
 
 void CopyToHosts::make_chains_if_all_asked() {
-  if (std::all_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.asked || host.over; })) make_chains();
+  if (all_asked()) make_chains();
 }
 
 bool CopyToHosts::lack_the_same(const Host& a, const Host& b) {

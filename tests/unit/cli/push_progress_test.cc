@@ -31,8 +31,8 @@ TEST(PushHosts, OnlyWhatMayEndByItselfIsAdvisedToBeTriedAgain) {
 }
 
 TEST(PushProgress, TheTableFoldsEqualHostsAndNamesWhatStayed) {
-  std::vector<job::CopiedHost> hosts(3);
-  for (size_t h = 0; h < 3; ++h) {
+  std::vector<job::CopiedHost> hosts(4);
+  for (size_t h = 0; h < hosts.size(); ++h) {
     hosts[h].name = "h" + std::to_string(h + 1);
     hosts[h].path = "/data";
     hosts[h].files = 2;
@@ -42,8 +42,11 @@ TEST(PushProgress, TheTableFoldsEqualHostsAndNamesWhatStayed) {
   hosts[1].took = std::chrono::seconds(1);
   hosts[2].files = hosts[2].bytes = 0;
   hosts[2].stayed = 1;
+  hosts[3].files = hosts[3].bytes = 0;
+  hosts[3].is_source = true;
   EXPECT_EQ(push_table(hosts, kEnglish),
-            "h[1-2]: 2 files, 1 KiB sent in 2 s (512 B/s): /data\nh3: everything was there; files that are gone here: 1 kept: /data\n");
+            "h[1-2]: 2 files, 1 KiB sent in 2 s (512 B/s): /data\nh3: everything was there; files that are gone here: 1 kept: /data\n"
+            "h4: this is the directory that is pushed; nothing to do: /data\n");
 }
 
 }  // namespace
