@@ -26,7 +26,6 @@ using base::ErrorKind;
 constexpr size_t kPiece = 256 << 10;
 constexpr size_t kWorthAThread = 16;
 constexpr uint32_t kIndexVersion = 2;
-constexpr int64_t kUnsettledNs = 2'000'000'000;  // a file may change once more without its times showing it
 
 // In the order of the list that it was made from.
 struct Known {
@@ -144,10 +143,10 @@ base::Result<std::optional<os::Fd>> Inside::open(const std::string& path) {
   return os::open_regular_if_present(at_.get(), slash == std::string::npos ? path : path.substr(slash + 1));
 }
 
-base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps, const std::string& index_path, const Hashed& hashed,
-                      Scan& scan) {
+base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps, const std::string& index_path, int64_t unsettled_s,
+                      const Hashed& hashed, Scan& scan) {
   Index before = read_index(index_path);
-  const int64_t settled = os::wall_now_ns() - kUnsettledNs;
+  const int64_t settled = os::wall_now_ns() - unsettled_s * 1'000'000'000;
   std::vector<size_t> unknown, kept;
   size_t b = 0;
   for (size_t i = 0; i < scan.manifest.entries.size(); ++i) {

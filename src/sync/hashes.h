@@ -20,10 +20,10 @@ struct Stamp {
   bool operator==(const Stamp&) const = default;
 };
 
-// stamps: one per entry. index: as in scan(). Fills scan.hashed and the contents. Error kUsage of the first file in the list that cannot be
-// read; without a hint, where only the caller knows one.
-base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps, const std::string& index, const Hashed& hashed,
-                      Scan& scan);
+// stamps: one per entry. index: as in scan(). unsettled_s: as in ScanLimits. Fills scan.hashed and the contents. Error kUsage of the first
+// file in the list that cannot be read; without a hint, where only the caller knows one.
+base::Status hash_all(const std::string& root, const std::vector<Stamp>& stamps, const std::string& index, int64_t unsettled_s,
+                      const Hashed& hashed, Scan& scan);
 
 // Opens files of a folder. Below the root no step of a name may be a link, also one that was put there after the walk: what it leads to is
 // not the user's who owns the directory that is copied. The root itself may be one. Files of one folder come one after the other, so the

@@ -299,7 +299,7 @@ base::Result<Scan> scan(const std::string& root, const ScanLimits& limits, const
     stamps.push_back(walk.stamps()[i]);
   }
   entries = std::move(sorted);
-  base::Status done = hash_all(root, stamps, index, hashed, found);
+  base::Status done = hash_all(root, stamps, index, limits.unsettled_s, hashed, found);
   if (done.ok()) return found;
   if (done.error().hint.empty()) done.error().hint = found.manifest.with_modes ? kReadable : kReadableOrIgnored;
   return std::move(done).error();

@@ -18,6 +18,10 @@ class Inside;
 struct ScanLimits {
   uint64_t bytes = 2'000'000'000;
   size_t files = 200'000;
+  // A file that was changed less long ago is not kept in the index: it may change once more without its times showing it. What a program
+  // writes through a mapping shows only when the kernel has written the page to the disk since, which takes up to 35 s (30 s of
+  // dirty_expire_centisecs, and 5 s until that is looked at).
+  int64_t unsettled_s = 60;
 };
 inline constexpr ScanLimits kPushLimits{kMostCopyBytes, kMostEntries};
 

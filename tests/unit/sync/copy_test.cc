@@ -104,6 +104,7 @@ TEST_F(Copy, UnchangedFilesAreNeitherHashedNorSentAgain) {
   // The change time cannot be set: such files are trusted only some time after they were made.
   ::sleep(2);
   EXPECT_EQ(scan().hashed, 50U);
+  EXPECT_EQ(scan({.unsettled_s = 2}).hashed, 50U) << "after a minute, and not sooner";
   EXPECT_EQ(scan().hashed, 0U);
   copy("copy-number-1");
   EXPECT_EQ(wanted_, 50U);
