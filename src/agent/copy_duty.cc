@@ -93,7 +93,10 @@ void CopyDuty::with_store(void (CopyDuty::*next)(sync::Store)) {
   if (root.empty()) return fail(base::fail(base::ErrorKind::kUnfit, "neither HOME nor XDG_CACHE_HOME names a directory for the copy"));
   base::Result<std::optional<sync::Store>> store = sync::Store::open(root);
   if (!store.ok()) return fail(std::move(store).error());
-  if (*store && (!target_ || is_in_its_place(*target_))) return (this->*next)(std::move(**store));
+  if (*store && (!target_ || is_in_its_place(*target_))) {
+    (*store)->at_work = [this] { tell_progress(); };
+    return (this->*next)(std::move(**store));
+  }
   const os::Mono now = os::mono_now();
   if (waiting_since_.ns == 0) waiting_since_ = reported_ = now;
   if (now - waiting_since_ > kMostWait)
@@ -273,12 +276,16 @@ void CopyDuty::build() {
     over_ = true;
     return say_done();
   }
-  const os::Mono now = os::mono_now();
-  if (now - reported_ > kReport) {
-    reported_ = now;
-    outbox_.output(wire::CopyProgress{std::min<uint64_t>(receiver_->built(), wire::kMostWanted)});
-  }
+  tell_progress();
   timer_ = loop_.after(os::nanoseconds(0), [this] { build(); });
+}
+
+// Also from within a long step, of which the launcher would otherwise hear nothing and give up.
+void CopyDuty::tell_progress() {
+  const os::Mono now = os::mono_now();
+  if (now - reported_ <= kReport) return;
+  reported_ = now;
+  outbox_.output(wire::CopyProgress{receiver_ ? std::min<uint64_t>(receiver_->built(), wire::kMostWanted) : 0});
 }
 
 void CopyDuty::say_done() {

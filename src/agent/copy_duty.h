@@ -41,6 +41,7 @@ class CopyDuty {
   void inlet_over();
   void unlink();
   void build();
+  void tell_progress();
   void watch_silence();
   void fail(base::Error error);
   base::Result<std::unique_ptr<sync::Incoming>> begin_receiving(sync::Store store, sync::Listing manifest);

@@ -108,6 +108,7 @@ base::Status Incoming::read_partial(Writing& writing) {
     if (step.kind != os::IoStep::kBytes) return disk_error("read", "blobs/" + writing.name, step.error_number);
     writing.hash.update(std::string_view(buffer, step.bytes));
     writing.left -= step.bytes;
+    store_.at_work();
   }
   return base::ok();
 }
@@ -209,6 +210,7 @@ base::Status Incoming::copy_content(const EntryView& entry, const os::Fd& from, 
     if (step.kind != os::IoStep::kBytes) return disk_error("read", "blobs/" + hex_of(entry.content), step.error_number);
     hash.update(std::string_view(buffer, step.bytes));
     left -= std::min<uint64_t>(left, step.bytes);
+    store_.at_work();
     for (size_t done = 0; !cloned && done < step.bytes;) {
       os::IoStep wrote = os::write_step(to.get(), buffer + done, step.bytes - done);
       if (wrote.kind != os::IoStep::kBytes) return disk_error("write", path, wrote.error_number);

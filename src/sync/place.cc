@@ -72,6 +72,7 @@ base::Error Placer::target_error(const char* doing, std::string_view path, int e
 
 base::Result<bool> Placer::build(size_t most) {
   for (size_t i = 0; i < most && !over_; ++i) {
+    store_.at_work();
     if (base::Status made = step(done_); !made.ok()) {
       placing_ = false;
       return std::move(made).error();
@@ -106,6 +107,7 @@ base::Status Placer::check_arrived(size_t index) {
     if (step.kind == os::IoStep::kEnd) break;
     if (step.kind != os::IoStep::kBytes) return target_error("read", kIncoming, step.error_number);
     hash.update(std::string_view(buffer, step.bytes));
+    store_.at_work();
   }
   if (hash.bytes() == entry.content) return base::ok();
   TRY_ASSIGN(const int blobs, store_.blob_folder(entry.content));

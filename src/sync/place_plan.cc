@@ -54,6 +54,7 @@ base::Status Placer::plan() {
   const std::vector<EntryView>& old = record_.manifest.entries();
   size_t b = 0;
   for (size_t i = 0; i < n; ++i) {
+    store_.at_work();
     while (b < old.size() && old[b].path < manifest_.entries()[i].path) ++b;
     const bool same_path = b < old.size() && old[b].path == manifest_.entries()[i].path;
     TRY(plan_entry(i, same_path ? &old[b] : nullptr, same_path ? record_.seen[b] : Seen{}));

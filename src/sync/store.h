@@ -60,6 +60,9 @@ class Store {
   // The same without making anything; nothing also where there is no store.
   static std::optional<Store> open_existing(const std::string& root);
 
+  // Called again and again while a session reads contents or looks at files for long: who waits for it can be told that it is at work.
+  std::function<void()> at_work = [] {};
+
   const std::string& root() const { return root_; }
   int blobs() const { return blobs_.get(); }
   int copies() const { return copies_.get(); }

@@ -252,7 +252,7 @@ void CopyToHosts::tick() {
     if (now - host.heard > kSilence)
       fail(h,
            base::fail(ErrorKind::kTimeout,
-                      fmt::format("{}: no data was taken and nothing was heard for 2 minutes while the code was copied", host.copied.name))
+                      fmt::format("{}: no data was taken and nothing was heard for 2 minutes while files were copied", host.copied.name))
                .with_hint("run the same command again; files that have arrived are not sent again"));
   }
   for (size_t h = 0; h < hosts_.size(); ++h)

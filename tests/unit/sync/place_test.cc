@@ -30,6 +30,7 @@ class Place : public Copy {
     if (!*store) return base::fail(base::ErrorKind::kTimeout, "another session");
     base::Result<sync::Listing> list = sync::Listing::read(sync::encode(scan.manifest));
     if (!list.ok()) return std::move(list).error();
+    (*store)->at_work = [this] { ++told_; };
     return sync::Placer::begin(std::move(**store), std::move(*target), std::move(*list), scan.mode, remove);
   }
   base::Status give(sync::Placer& placer, const sync::Manifest& manifest, uint64_t most = ~0ULL) {
@@ -88,8 +89,27 @@ class Place : public Copy {
     fs::permissions(root_ + "/no", fs::perms(0555));
   }
   std::string target_;
-  size_t removed_ = 0, stayed_ = 0;
+  size_t removed_ = 0, stayed_ = 0, told_ = 0;
 };
+
+// Else the launcher hears nothing of a host that looks at a million files, or reads again what an earlier session has left, and gives up.
+TEST_F(Place, LongWorkIsToldWhileItLasts) {
+  tree();
+  put(root_ + "/large", std::string(3 << 20, 'x'));
+  const sync::Scan scan = everything();
+  base::Result<std::unique_ptr<sync::Placer>> placer = begin(scan, false, false);
+  ASSERT_TRUE(placer.ok()) << placer.error().render();
+  EXPECT_GE(told_, scan.manifest.entries.size()) << "files that are there are looked at";
+  ASSERT_TRUE(give(**placer, scan.manifest).ok());
+  placer->reset();
+  placer = begin(scan, false, false);
+  ASSERT_TRUE(placer.ok()) << placer.error().render();
+  EXPECT_TRUE((*placer)->wanted().empty());
+  told_ = 0;
+  const size_t steps = 1 + scan.manifest.entries.size();
+  EXPECT_TRUE((*placer)->build(steps).ok());
+  EXPECT_GE(told_, steps + (3 << 20) / (128 << 10)) << "contents that are there are read again";
+}
 
 TEST_F(Place, EverythingIsThereWithModesTimesAndLinks) {
   tree();
