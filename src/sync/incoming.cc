@@ -53,11 +53,13 @@ base::Status Incoming::check_space() const {
   const uint64_t needed = on_disk(wanted_bytes_ + tree_bytes_, wanted_.size() + tree_files_) + kSpaceReserve;
   if (free < needed)
     return base::fail(ErrorKind::kUnfit, fmt::format("the disk of {} has too little free space: {} are needed, {} are free", store_.root(),
-                                                     base::format_bytes(needed), base::format_bytes(free)));
+                                                     base::format_bytes(needed), base::format_bytes(free)))
+        .with_hint(std::string(wire::kAdviceOnSpace));
   const uint64_t inodes = wanted_.size() + tree_files_ + 1024;
   if (disk.f_files > 0 && disk.f_favail < inodes)
     return base::fail(ErrorKind::kUnfit, fmt::format("the disk of {} has too few free inodes: {} are needed, {} are free", store_.root(),
-                                                     inodes, uint64_t{disk.f_favail}));
+                                                     inodes, uint64_t{disk.f_favail}))
+        .with_hint(std::string(wire::kAdviceOnSpace));
   return base::ok();
 }
 
@@ -65,7 +67,9 @@ base::Error Incoming::disk_error(const char* doing, const std::string& path, int
   base::Error error = base::system_error(doing, store_.root() + "/" + path, error_number);
   error.kind = ErrorKind::kUnfit;
   struct statvfs disk{};
-  if ((error_number == ENOSPC || error_number == EDQUOT) && ::fstatvfs(store_.top(), &disk) == 0)
+  if (error_number != ENOSPC && error_number != EDQUOT) return error;
+  error.hint = wire::kAdviceOnSpace;
+  if (::fstatvfs(store_.top(), &disk) == 0)
     error.message = fmt::format("the disk of {} is full: {} are needed, {} are free", store_.root(),
                                 base::format_bytes(on_disk(wanted_bytes_ + tree_bytes_, wanted_.size() + tree_files_)),
                                 base::format_bytes(uint64_t{disk.f_bavail} * disk.f_frsize));

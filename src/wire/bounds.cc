@@ -81,7 +81,7 @@ bool is_one_shell_word(std::string_view text) {
 bool is_advice_of_agent(std::string_view hint) {
   constexpr std::string_view kStat = "stat ", kExplain = "phalanx explain ";
   for (std::string_view fixed : {std::string_view(), kAdviceOnDirectory, kAdviceOnArrived, kAdviceOnTarget, kAdviceOnOthers, kAdviceOnKind,
-                                 kAdviceOnPushedKind, kAdviceOnMount})
+                                 kAdviceOnPushedKind, kAdviceOnMount, kAdviceOnSpace})
     if (hint == fixed) return true;
   if (hint.starts_with(kStat)) return is_one_shell_word(hint.substr(kStat.size()));
   auto of_a_code = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'; };

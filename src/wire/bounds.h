@@ -59,6 +59,8 @@ inline constexpr std::string_view kAdviceOnOthers =
     "choose another directory with --to; or add --yes: files of the same names are then replaced, the others stay";
 inline constexpr std::string_view kAdviceOnKind = "move it away on this host, or choose another directory with --to";
 inline constexpr std::string_view kAdviceOnPushedKind = "add --delete if an earlier push has put it there; else move it away on this host";
+inline constexpr std::string_view kAdviceOnSpace =
+    "free space on that disk, then run the same command again; files that have arrived are not sent again";
 inline constexpr std::string_view kAdviceOnMount = "push that directory by itself with --to, or choose another directory";
 bool is_advice_of_agent(std::string_view hint);
 
