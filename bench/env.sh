@@ -17,7 +17,7 @@ for program in "$phalanx" "$phalanx-env" "$testbed"; do
   [[ -x $program ]] || { printf 'error: %s is missing\nhint: ./x build\n' "$program" >&2; exit 2; }
 done
 for program in rsync zstd; do
-  command -v "$program" > /dev/null || { printf 'error: %s is missing\nhint: apt-get install %s\n' "$program" "$program" >&2; exit 3; }
+  command -v "$program" > /dev/null || { printf 'error: %s is missing\nhint: apt-get install %s\n' "$program" "$program" >&2; exit 77; }
 done
 ((EUID == 0)) || { echo "bench env: skipped, the test cluster needs root" >&2; exit 0; }
 
@@ -26,7 +26,7 @@ rates=${RATES:-none 1gbit} ways=${WAYS:-tar rsync scp zstd}
 results=$(mktemp -d)
 export TESTBED=bench-env-$$
 trap '"$testbed" down; rm -rf "$results"' EXIT
-"$testbed" up "$hosts" --detach > "$results/up" || exit
+"$testbed" up "$hosts" --detach > "$results/up" || { code=$?; exit $((code == 3 ? 77 : code)); }  # 3: no cluster can be made here
 on() { local host=$1; shift; "$testbed" exec "$host" "$@"; }
 
 # Homes are in memory, of 1 GiB unless told otherwise.
@@ -34,7 +34,7 @@ each_kib=$((bytes / 1024 + files * 8 + (256 << 10)))
 free_kib=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
 ((each_kib * (hosts + 1) < free_kib)) ||
   { echo "error: $((each_kib * (hosts + 1) >> 20)) GiB of memory are needed, $((free_kib >> 20)) are free" >&2
-    echo "hint: fewer HOSTS or BYTES" >&2; exit 3; }
+    echo "hint: fewer HOSTS or BYTES" >&2; exit 77; }
 for host in ctl $(seq -f 'h%.0f' "$hosts"); do
   ((each_kib < 1 << 20)) || on "$host" mount -o "remount,size=${each_kib}k" /root
 done

@@ -22,5 +22,5 @@ most=1
 for size in $(sed -n 's/.*--hosts \([0-9,]*\).*/\1/p' <<< "$*" | tr ',' ' '); do ((size <= most)) || most=$size; done
 [[ $* == *--hosts* ]] || { most=64; [[ $* != *--quick* ]] || most=8; }
 export TESTBED=bench-start-$$
-"${priority[@]}" "$testbed" up "$most"
+"${priority[@]}" "$testbed" up "$most" || { code=$?; exit $((code == 3 ? 77 : code)); }  # 3: no cluster can be made here
 "${priority[@]}" "$testbed" exec ctl "$bench" "$@" "$phalanx" "$rank"

@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
 #include <mutex>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "envmove/below.h"
+#include "envmove/bytecode.h"
 #include "envmove/each_file.h"
 #include "envmove/journal.h"
 #include "envmove/rehome.h"
@@ -60,17 +61,18 @@ class Planner {
     return base::ok();
   }
 
-  // The folders that must take new files.
+  // The folders that must take new files, or lose compiled ones.
   void ask_folders() {
-    std::map<std::string, bool> writable;
-    for (const Change& change : plan_.changes) {
-      const std::string folder = environment_.root + "/" + folder_of(change.path);
-      auto [at, is_new] = writable.emplace(folder, true);
-      if (is_new && access(folder.c_str(), W_OK | X_OK) != 0) {
-        at->second = false;
-        plan_.problems.push_back({change.path, base::system_error("write to", folder).message});
-      }
-    }
+    const StaleBytecode stale(plan_.changes);
+    std::set<std::string> asked;
+    auto ask = [&](const std::string& path) {
+      const std::string folder = environment_.root + "/" + folder_of(path);
+      if (asked.insert(folder).second && access(folder.c_str(), W_OK | X_OK) != 0)
+        plan_.problems.push_back({path, base::system_error("write to", folder).message});
+    };
+    for (const Change& change : plan_.changes) ask(change.path);
+    for (const File& file : environment_.files)
+      if (!file.is_link() && stale.has(file.path)) ask(file.path);
   }
 
  private:

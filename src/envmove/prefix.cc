@@ -29,6 +29,7 @@ bool is_wide_punctuation(std::string_view character) {
 // Dots belong to a name if a name goes on behind them; those at the end of a sentence do not.
 bool ends_name(std::string_view data, size_t at) {
   while (at < data.size() && data[at] == '.') ++at;
+  if (data.substr(std::min(at, data.size())).starts_with("\\u")) return false;  // a character of a name as JSON spells it
   return at >= data.size() || !of_name(data[at]) || is_wide_punctuation(data.substr(at, 3));
 }
 
@@ -131,7 +132,7 @@ Replaced replace_in_place(const std::string& text, const Move& move, bool whole,
   for (Hit hit = found.next(text, 0); hit.at != std::string::npos; hit = found.next(text, from)) {
     const size_t behind = hit.at + hit.length;
     size_t end = std::min(text.find_first_not_of('/', behind), text.size());
-    if (end > behind && !ends_name(text, end)) --end;  // the slash before a name stays
+    if (end > behind) --end;  // one stays: it may stand before a name, or before what becomes one ("/old/%s")
     out.data.append(text, from, hit.at - from).append(move.new_prefix);
     const size_t had = end - hit.at, has = move.new_prefix.size();
     if (has > had) too_long.push_back(move.new_prefix + text.substr(end));

@@ -32,7 +32,7 @@ struct Replaced {
   size_t hits = 0;
 };
 Replaced replace_text(std::string_view data, const Move& move);
-// As JSON and Python's ascii() spell a path that is not ASCII: "/\u7528\u6237/llm". The path itself if it is.
+// As JSON spells a path that is not ASCII: "/\u7528\u6237/llm". The path itself if it is.
 std::string escaped(std::string_view path);
 
 // Programs and libraries: a path is (a part of) a string that ends with a NUL, in UTF-8, UTF-16 or UTF-32. The length of the file stays.

@@ -63,7 +63,8 @@ class Verify {
     for (const std::string& other : other_places(environment_, candidates)) {
       const bool runs = std::any_of(candidates.begin(), candidates.end(),
                                     [&](const Candidate& one) { return one.prefix == other && one.votes.contains(Source::kScript); });
-      if (runs && std::find(sure.begin(), sure.end(), other) == sure.end()) add("ENV-MOVED", false, environment_.root, other);
+      if (runs && !is_gone(other) && std::find(sure.begin(), sure.end(), other) == sure.end())
+        add("ENV-MOVED", false, environment_.root, other);
     }
     return base::ok();
   }

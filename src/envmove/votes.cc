@@ -15,6 +15,12 @@ constexpr size_t kHead = 4 << 10;  // of a script
 constexpr size_t kMostFileBytes = 1 << 20;
 constexpr size_t kMostCandidates = 64;
 
+// Not: one that this user may not look at.
+bool is_gone(const std::string& path) {
+  struct stat s{};
+  return stat(path.c_str(), &s) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 bool is_of_the_system(std::string_view prefix) {
   constexpr std::string_view kSystem[] = {"", "/", "/usr", "/usr/local", "/bin", "/opt"};
   return std::find(std::begin(kSystem), std::end(kSystem), prefix) != std::end(kSystem);
@@ -156,8 +162,9 @@ std::vector<std::string> old_prefixes(const Environment& environment, const std:
   const std::vector<std::string> all = other_places(environment, candidates);
   for (const Candidate& one : candidates) {
     if (std::find(all.begin(), all.end(), one.prefix) == all.end()) continue;
-    // What is not there any more can be no other environment that a script is meant to use.
-    if (one.votes.size() >= 2 || (one.votes.contains(Source::kScript) && !os::exists(one.prefix))) sure.push_back(one.prefix);
+    // Where nothing names the present place: what is not there any more can be no other environment that a script is meant to use.
+    const bool gone = one.votes.contains(Source::kScript) && all.size() == candidates.size() && is_gone(one.prefix);
+    if (one.votes.size() >= 2 || gone) sure.push_back(one.prefix);
     else others.push_back(one.prefix);
   }
   if (sure.empty() && all.size() == 1 && candidates.size() == 1) return all;

@@ -47,10 +47,24 @@ expect 1 "No tests were found!!!" "one that the tests of the other run" env PHAL
 pkill -P $holder
 wait $holder || true
 
+# What was configured for the launcher alone, while packages were installed, is completed.
+play cmake << 'END'
+echo "cmake $*" >> said
+if [[ $1 == --preset ]]; then mkdir -p "build/$2" && touch "build/$2/build.ninja"; else echo "[1/1] all"; fi
+END
+mkdir -p "$clone/build/train"
+touch "$clone/build/train/build.ninja"
+printf 'PHALANX_TRAIN:BOOL=OFF\nPHALANX_DEMO:BOOL=OFF\n' > "$clone/build/train/CMakeCache.txt"
+expect 0 "" "a build after an interrupted one" "$clone/x" build
+grep -qx 'cmake --preset train .*' "$clone/said" || { echo "it was not configured anew"; failed=1; }
+
 if ((EUID == 0)); then
   as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
   chmod -R a+rX "$folder"
   expect 2 "hint: sudo chown -R 65534" "a build folder of somebody else" "${as_nobody[@]}" "$clone/x" build
+  mv "$clone/build" aside
+  expect 2 "hint: git clone" "a clone of somebody else" "${as_nobody[@]}" "$clone/x" build
+  mv aside "$clone/build"
   chown -R 65534:65534 "$clone"
   play dpkg-query <<< ':'
   play sudo <<< 'exit 1'

@@ -75,7 +75,7 @@ class Part {
       path += "/" + names[0];
     }
     return base::fail(ErrorKind::kConfig, "the archive holds no environment of Python")
-        .because("neither at its top nor in its only folder is there conda-meta/ or pyvenv.cfg");
+        .because("neither at its top nor below folders that hold nothing else is there conda-meta/ or pyvenv.cfg");
   }
 
  private:

@@ -17,9 +17,10 @@ TEST(FindPrefix, OnlyWholePaths) {
                            "\"/envs/llm\"", "file:///envs/llm/src", "It lies in /envs/llm.", "(/envs/llm)", "-isystem/envs/llm/include",
                            "'a\\n/envs/llm'", "gcc @/envs/llm/x.rsp", "file://localhost/envs/llm", "x=//envs/llm", "在：/envs/llm。"})
     EXPECT_NE(envmove::find_prefix(text, prefix), kNone) << text;
-  for (const char* text : {"/envs/llm2", "/envs/llm2/bin", "/envs/llm-old/bin", "/envs/llm.bak/bin", "/envs/llm_1", "/mnt/envs/llm/bin",
-                           "home/envs/llm", "/x/-L/envs/llm/lib", "/envs/llm~", "/envs/llm中/bin", "../envs/llm", "/envs", "",
-                           "/mnt//envs/llm", "me@/envs/llm", "http://host/envs/llm", "localhost/envs/llm", "///envs/llm"})
+  for (const char* text :
+       {"/envs/llm2", "/envs/llm2/bin", "/envs/llm-old/bin", "/envs/llm.bak/bin", "/envs/llm_1", "/mnt/envs/llm/bin", "home/envs/llm",
+        "/x/-L/envs/llm/lib", "/envs/llm~", "/envs/llm中/bin", "../envs/llm", "/envs", "", "/mnt//envs/llm", "/envs/llm\\u6587/x",
+        "me@/envs/llm", "http://host/envs/llm", "localhost/envs/llm", "///envs/llm"})
     EXPECT_EQ(envmove::find_prefix(text, prefix), kNone) << text;
   EXPECT_EQ(envmove::find_prefix("/envs/llm2:/envs/llm", prefix), 11u);
   EXPECT_EQ(envmove::find_prefix("/a", ""), kNone);
@@ -96,8 +97,13 @@ TEST(ReplaceBinary, InAProgramThatNobodyPreparedNothingShifts) {
                                   3) +
                             with_nuls("/new", 7) + "x");
   EXPECT_TRUE(there.too_long.empty());
-  auto back = envmove::replace_binary(there.data.substr(0, there.data.size() - 12), {{"/new"}, "/old/place"}, std::nullopt);
-  EXPECT_EQ(back.data, data.substr(0, data.size() - 12)) << "the slashes make room for the way back";
+  const std::string shorter = with_nuls("/new///////data/model.bin", 1);
+  EXPECT_EQ(envmove::replace_binary(shorter, {{"/new"}, "/old/place"}, std::nullopt).data, with_nuls("/old/place/data/model.bin", 1))
+      << "the slashes make room for the way back";
+  for (const char* text : {"/old/%s/lib", "/old/*.so:/old/$NAME", "/old/"}) {
+    auto longer = envmove::replace_binary(with_nuls(text, 1), {{"/old"}, "/older"}, std::nullopt);
+    EXPECT_FALSE(longer.too_long.empty()) << text << ": the slash before what becomes a name is no room";
+  }
   EXPECT_EQ(envmove::replace_binary(data, {{"/old/place"}, "/much/longer"}, std::nullopt).too_long.size(), 4u);
 }
 
@@ -206,7 +212,8 @@ TEST(Property, ThereAndBack) {
     // A string that is the place and nothing else is filled with NULs, which a way back does not take.
     const bool fits =
         b.size() <= a.size() && binary.find(std::string(1, '\0') + a + '\0') == std::string::npos && !binary.starts_with(a + '\0');
-    EXPECT_TRUE(!fits || envmove::replace_binary(kept.data, {{b}, a}, std::nullopt).data == binary) << a << " " << b;
+    const auto back = envmove::replace_binary(kept.data, {{b}, a}, std::nullopt);
+    EXPECT_TRUE(!fits || !back.too_long.empty() || back.data == binary) << a << " " << b;
     moved += there.hits > 0;
   }
   EXPECT_GT(moved, 1000u);
