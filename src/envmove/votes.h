@@ -29,9 +29,9 @@ std::vector<Candidate> vote(const Environment& environment);
 // Those of them that are not where the environment lies.
 std::vector<std::string> other_places(const Environment& environment, const std::vector<Candidate>& candidates);
 
-// The old prefixes that can be replaced without asking: what two kinds of files name, other names of such a folder, the only one that any file
-// names, or, if none names the present place, what scripts name and is not there any more. Never the present place. May be empty: nothing was moved, or nobody can
-// tell.
+// The old prefixes that can be replaced without asking: what two kinds of files name, other names of such a folder, the only one that any
+// file names, or, if none names the present place, what scripts name and is not there any more. Never the present place. May be empty:
+// nothing was moved, or nobody can tell.
 std::vector<std::string> old_prefixes(const Environment& environment, const std::vector<Candidate>& candidates);
 
 }  // namespace phalanx::envmove

@@ -72,6 +72,7 @@ class Readme : public testing::Test {
     testbed::Command command{.argv = {"bash", "-c", script}, .cwd = README_SOURCE_DIR};
     command.env["PATH"] = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
     command.env["PHALANX_DEMO_OVERRIDES"] = README_DEMO_OVERRIDES;
+    command.env["PHALANX_DOOR"] = README_SOURCE_DIR;  // the ./x test that this is part of has the clone to itself
     return cluster_->run_on("ctl", command, deadline);
   }
   static testbed::Cluster* cluster_;
