@@ -8,7 +8,7 @@
 
 #include "base/language.h"
 #include "base/result.h"
-#include "envmove/carry.h"
+#include "envmove/carry/carry.h"
 #include "envmove/environment.h"
 #include "os/clock.h"
 

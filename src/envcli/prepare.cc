@@ -7,7 +7,7 @@
 #include "base/try.h"
 #include "envcli/output.h"
 #include "envcli/verbs.h"
-#include "envmove/carry.h"
+#include "envmove/carry/carry.h"
 #include "sync/prepared.h"
 #include "words/message.h"
 

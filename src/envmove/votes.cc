@@ -60,7 +60,7 @@ class Count {
     ++at->votes[source];
   }
 
-  // The Python that a venv was made from is none of its places, unless it came along as .python (bundle_base.cc).
+  // The Python that a venv was made from is none of its places, unless it came along as .python (carry/bundle_base.cc).
   bool is_of_the_base(const std::string& prefix) const {
     return environment_.base.starts_with(prefix + "/") && !environment_.base.starts_with(prefix + "/.python/");
   }

@@ -1,5 +1,5 @@
 // Contents of a list that are not those of the files it was made from: an environment is sent as it will be at another place
-// (envmove/carry.h). They lie one after the other in one file without a name, which goes with its last descriptor.
+// (envmove/carry/carry.h). They lie one after the other in one file without a name, which goes with its last descriptor.
 #pragma once
 
 #include <string>

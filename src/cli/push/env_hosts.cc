@@ -1,5 +1,5 @@
 // env push, env verify and env diff on hosts. A push: phalanx-env makes the list of the environment as it will be at its new place
-// (envmove/carry.h), the list is pushed like a directory, and phalanx-env, sent along, verifies it on each host.
+// (envmove/carry/carry.h), the list is pushed like a directory, and phalanx-env, sent along, verifies it on each host.
 #include <unistd.h>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "envmove/carry.h"
+#include "envmove/carry/carry.h"
 
 namespace phalanx::envmove {
 

@@ -1,5 +1,5 @@
 // What is sent of an environment is what rehoming a copy of it gives; and there and back again is where it began.
-#include "envmove/carry.h"
+#include "envmove/carry/carry.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

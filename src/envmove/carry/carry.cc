@@ -1,7 +1,7 @@
 // How: the list of files with their hashes is that of a push (sync/scan.h). Files that hold an old prefix are read, rewritten in memory and
 // put aside, and their entries follow; then the records of hashes, of what was rewritten; then compiled Python whose source was rewritten
 // goes from the list.
-#include "envmove/carry.h"
+#include "envmove/carry/carry.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 #include "base/try.h"
 #include "envmove/below.h"
 #include "envmove/bytecode.h"
-#include "envmove/clean_index.h"
+#include "envmove/carry/clean_index.h"
 #include "envmove/each_file.h"
 #include "envmove/hashes.h"
 #include "envmove/scan_file.h"

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "envmove/carry.h"
+#include "envmove/carry/carry.h"
 #include "envmove/rewrite.h"
 #include "os/files.h"
 #include "sync/scan.h"

@@ -1,4 +1,4 @@
-#include "envmove/clean_index.h"
+#include "envmove/carry/clean_index.h"
 
 #include <algorithm>
 
