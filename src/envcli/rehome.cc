@@ -32,7 +32,8 @@ base::Result<envmove::Move> move_of(const Request& request, const Environment& e
   if (!move.old_prefixes.empty()) return move;
   std::vector<envmove::Candidate> candidates = envmove::vote(environment);
   move.old_prefixes = envmove::old_prefixes(environment, candidates);
-  const std::vector<std::string> others = envmove::other_places(environment, candidates);
+  std::vector<std::string> others;
+  for (const envmove::Candidate& one : envmove::elsewhere(environment, candidates)) others.push_back(one.prefix);
   if (move.old_prefixes.empty() && !others.empty() && !interrupted)
     return base::fail(ErrorKind::kConfig, "nobody can tell where the environment was before")
         .because(fmt::format("its files name {}", base::join(others, ", ")))

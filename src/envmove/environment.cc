@@ -161,6 +161,11 @@ base::Result<std::string> find_environment(const std::string& word) {
   return base::fail(ErrorKind::kUsage, fmt::format("no environment is named {}", base::quote(word))).with_hint(hint);
 }
 
+std::string minor_version(std::string_view version) {
+  const std::vector<std::string_view> parts = base::split(version, '.');
+  return parts.size() < 2 ? "" : fmt::format("{}.{}", parts[0], parts[1]);
+}
+
 std::string fingerprint(const Environment& environment) {
   std::vector<std::string> lines;
   for (const Package& package : environment.packages) lines.push_back(package.name + "=" + package.version);

@@ -62,6 +62,9 @@ base::Result<Environment> read_environment(const std::string& root);
 // ~/.conda/environments.txt. A word with a slash, or one that is a folder here, is a path. Error kUsage lists the names there are.
 base::Result<std::string> find_environment(const std::string& word);
 
+// "3.11" of "3.11.7" and of "3.11.7.final.0"; empty: not a version of both numbers.
+std::string minor_version(std::string_view version);
+
 // SHA-256 over Python's version and the sorted names and versions of all packages: equal where the same code is installed.
 std::string fingerprint(const Environment& environment);
 

@@ -43,15 +43,18 @@ Replaced replace_spellings(std::string_view data, const Move& move) {
   return again;
 }
 
-// The first line only: Python finds a zip archive by its end, whatever stands before it (PEP 441).
+Rewritten no_first_line(const std::string& interpreter, size_t hits) {
+  return {"", hits, fmt::format("no first line of a script can start {}", base::printable(interpreter, kShownString))};
+}
+
+// One line only, and nothing behind it: Python finds a zip archive by its end, whatever stands before it (PEP 441).
 Rewritten rewrite_zip_program(std::string_view data, const Move& move) {
   std::optional<Shebang> shebang = read_shebang(data);
   const std::string interpreter = shebang ? moved_path(shebang->interpreter, move) : "";
   if (!shebang || interpreter == shebang->interpreter) return {};
-  const std::string line = fmt::format("#!{}{}", interpreter, shebang->arguments);
-  if (shebang->by_shell || line.size() > kLongestShebang || interpreter.find_first_of(" \t") != std::string::npos)
-    return {"", 1, fmt::format("no first line of a script can start {}", base::printable(interpreter, kShownString))};
-  return {line + "\n" + std::string(data.substr(shebang->end)), 1, ""};
+  std::optional<std::string> whole = write_shebang(*shebang, interpreter, data.substr(shebang->end));
+  if (!whole || read_shebang(*whole)->by_shell) return no_first_line(interpreter, 1);
+  return {std::move(*whole), 1, ""};
 }
 
 Rewritten rewrite_text(std::string_view data, const Move& move) {
@@ -63,7 +66,7 @@ Rewritten rewrite_text(std::string_view data, const Move& move) {
   }
   Replaced rest = replace_spellings(data.substr(shebang->end), move);
   std::optional<std::string> whole = write_shebang(*shebang, interpreter, rest.data);
-  if (!whole) return {"", rest.hits + 1, fmt::format("no first line of a script can start {}", base::printable(interpreter, kShownString))};
+  if (!whole) return no_first_line(interpreter, rest.hits + 1);
   return {std::move(*whole), rest.hits + 1, ""};
 }
 

@@ -38,17 +38,6 @@ struct Expected {
   std::string record;  // "sha256=…" of RECORD
 };
 
-// "3.11" of "3.11.7" and of "3.11.7.final.0"; empty: not a version of both numbers.
-std::string minor_version(std::string_view version) {
-  const std::vector<std::string_view> parts = base::split(version, '.');
-  return parts.size() < 2 ? "" : fmt::format("{}.{}", parts[0], parts[1]);
-}
-
-bool is_gone(const std::string& path) {
-  struct stat found{};
-  return stat(path.c_str(), &found) != 0 && (errno == ENOENT || errno == ENOTDIR);
-}
-
 class Verify {
  public:
   explicit Verify(const Environment& environment) : environment_(environment) {}
@@ -60,12 +49,10 @@ class Verify {
     const std::vector<std::string> sure = old_prefixes(environment_, candidates);
     for (const std::string& old : sure) add("ENV-MOVED", true, environment_.root, old);
     // Not repaired unasked, but what runs there uses another environment.
-    for (const std::string& other : other_places(environment_, candidates)) {
-      const bool runs = std::any_of(candidates.begin(), candidates.end(),
-                                    [&](const Candidate& one) { return one.prefix == other && one.votes.contains(Source::kScript); });
-      if (runs && !is_gone(other) && std::find(sure.begin(), sure.end(), other) == sure.end())
-        add("ENV-MOVED", false, environment_.root, other);
-    }
+    for (const Candidate& other : elsewhere(environment_, candidates))
+      if (other.votes.contains(Source::kScript) && !is_gone(other.prefix) &&
+          std::find(sure.begin(), sure.end(), other.prefix) == sure.end())
+        add("ENV-MOVED", false, environment_.root, other.prefix);
     return base::ok();
   }
 

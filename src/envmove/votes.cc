@@ -1,6 +1,7 @@
 #include "envmove/votes.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.h"
 #include "envmove/below.h"
@@ -14,12 +15,6 @@ namespace {
 constexpr size_t kHead = 4 << 10;  // of a script
 constexpr size_t kMostFileBytes = 1 << 20;
 constexpr size_t kMostCandidates = 64;
-
-// Not: one that this user may not look at.
-bool is_gone(const std::string& path) {
-  struct stat s{};
-  return stat(path.c_str(), &s) != 0 && (errno == ENOENT || errno == ENOTDIR);
-}
 
 bool is_of_the_system(std::string_view prefix) {
   constexpr std::string_view kSystem[] = {"", "/", "/usr", "/usr/local", "/bin", "/opt"};
@@ -150,29 +145,33 @@ std::vector<Candidate> vote(const Environment& environment) {
   return count.result();
 }
 
-std::vector<std::string> other_places(const Environment& environment, const std::vector<Candidate>& candidates) {
-  std::vector<std::string> out;
-  for (const Candidate& one : candidates)
-    if (!is_the_same_folder(one.prefix, environment.root)) out.push_back(one.prefix);
+bool is_gone(const std::string& path) {
+  const base::Result<bool> there = os::is_present(path);
+  return there.ok() && !*there;
+}
+
+std::vector<Candidate> elsewhere(const Environment& environment, const std::vector<Candidate>& candidates) {
+  std::vector<Candidate> out;
+  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(out),
+               [&](const Candidate& one) { return !is_the_same_folder(one.prefix, environment.root); });
   return out;
 }
 
 std::vector<std::string> old_prefixes(const Environment& environment, const std::vector<Candidate>& candidates) {
-  std::vector<std::string> sure, others;
-  const std::vector<std::string> all = other_places(environment, candidates);
-  for (const Candidate& one : candidates) {
-    if (std::find(all.begin(), all.end(), one.prefix) == all.end()) continue;
-    // Where nothing names the present place: what is not there any more can be no other environment that a script is meant to use.
-    const bool gone = one.votes.contains(Source::kScript) && all.size() == candidates.size() && is_gone(one.prefix);
-    if (one.votes.size() >= 2 || gone) sure.push_back(one.prefix);
-    else others.push_back(one.prefix);
+  const std::vector<Candidate> others = elsewhere(environment, candidates);
+  const bool here = others.size() < candidates.size();
+  if (others.size() == 1 && !here) return {others.front().prefix};
+  std::vector<std::string> sure, unsure;
+  for (const Candidate& one : others) {
+    // What is not there any more can be no other environment that a script is meant to use.
+    const bool gone = !here && one.votes.contains(Source::kScript) && is_gone(one.prefix);
+    (one.votes.size() >= 2 || gone ? sure : unsure).push_back(one.prefix);
   }
-  if (sure.empty() && all.size() == 1 && candidates.size() == 1) return all;
   // Another name of a sure one: the home of its owner may be a link.
   const std::vector<std::string> named = sure;
-  for (const std::string& one : others)
-    if (std::any_of(named.begin(), named.end(), [&](const std::string& same) { return is_the_same_folder(one, same); }))
-      sure.push_back(one);
+  std::copy_if(unsure.begin(), unsure.end(), std::back_inserter(sure), [&](const std::string& one) {
+    return std::any_of(named.begin(), named.end(), [&](const std::string& same) { return is_the_same_folder(one, same); });
+  });
   return sure;
 }
 

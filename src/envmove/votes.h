@@ -26,8 +26,11 @@ bool is_the_same_folder(const std::string& a, const std::string& b);
 // Places that belong to the system (/usr, /usr/local) and a venv's base are none.
 std::vector<Candidate> vote(const Environment& environment);
 
+// Known not to exist; false where nobody can tell.
+bool is_gone(const std::string& path);
+
 // Those of them that are not where the environment lies.
-std::vector<std::string> other_places(const Environment& environment, const std::vector<Candidate>& candidates);
+std::vector<Candidate> elsewhere(const Environment& environment, const std::vector<Candidate>& candidates);
 
 // The old prefixes that can be replaced without asking: what two kinds of files name, other names of such a folder, the only one that any
 // file names, or, if none names the present place, what scripts name and is not there any more. Never the present place. May be empty:

@@ -64,6 +64,14 @@ base::Result<sync::Scan> scan_source(const std::string& source, const std::vecto
 
 }  // namespace
 
+ChangeContent moved_texts(Move move) {
+  return [move = std::move(move)](const std::string& path, std::string content) {
+    if (classify(path, std::string_view(content).substr(0, kClassifiedBytes), nullptr) != FileClass::kText) return content;
+    Rewritten now = rewrite(path, content, FileClass::kText, nullptr, move);
+    return now.hits > 0 && now.problem.empty() ? std::move(now.data) : std::move(content);
+  };
+}
+
 base::Status put_aside(const std::string& source, const std::string& place, sync::Scan scan, const ChangeContent& change,
                        AsideWriter& aside, std::vector<Entry>& entries) {
   entries.push_back({.path = place, .kind = sync::Kind::kFolder, .mode = 0755});
@@ -93,13 +101,7 @@ base::Result<Bundle> bundle_editables(const Environment& environment, const std:
     TRY_ASSIGN(sync::Scan scan, scan_source(source, own_places));
     bundled.files = scan.manifest.files();
     bundled.bytes = scan.manifest.bytes();
-    const Move own{own_places, request.to};
-    auto change = [&](const std::string& path, std::string content) {
-      if (classify(path, std::string_view(content).substr(0, kClassifiedBytes), nullptr) != FileClass::kText) return content;
-      Rewritten now = rewrite(path, content, FileClass::kText, nullptr, own);
-      return now.hits > 0 && now.problem.empty() ? std::move(now.data) : std::move(content);
-    };
-    TRY(put_aside(source, bundled.place, std::move(scan), change, aside, out.entries));
+    TRY(put_aside(source, bundled.place, std::move(scan), moved_texts({own_places, request.to}), aside, out.entries));
     out.moves.push_back({{source}, request.to + "/" + bundled.place});
     out.bundled.push_back(std::move(bundled));
   }

@@ -23,12 +23,6 @@ std::string real_path(const std::string& path) {
   return real ? real.get() : path;
 }
 
-// "python3.11" of "3.11.2".
-std::string name_of(const std::string& version) {
-  const std::vector<std::string_view> parts = base::split(version, '.');
-  return parts.size() < 2 ? "" : "python" + std::string(parts[0]) + "." + std::string(parts[1]);
-}
-
 BaseStays why_it_stays(const std::string& prefix, const std::string& python) {
   for (const char* system : {"", "/usr", "/usr/local"})
     if (prefix == system) return BaseStays::kSystem;
@@ -67,7 +61,7 @@ class Parts {
 base::Status bundle_base(const Environment& environment, const std::vector<std::string>& own_places, const CarryRequest& request,
                          AsideWriter& aside, Bundle& out) {
   if (environment.kind != Kind::kVenv || environment.base.empty()) return base::ok();
-  const std::string python = name_of(environment.python);
+  const std::string version = minor_version(environment.python), python = version.empty() ? "" : "python" + version;
   const std::string program = real_path(environment.base + "/" + python), folder = program.substr(0, program.rfind('/'));
   for (const std::string& place : own_places)
     if (is_within(environment.base, place) || is_within(program, place)) return base::ok();
@@ -89,12 +83,7 @@ base::Status bundle_base(const Environment& environment, const std::vector<std::
   Bundled bundled{prefix, kPlace, scan->manifest.files(), scan->manifest.bytes()};
   for (sync::Entry& entry : scan->manifest.entries)
     if (entry.kind == sync::Kind::kLink) entry.content = moved_path(entry.content, move);
-  auto change = [&](const std::string& path, std::string content) {
-    if (classify(path, std::string_view(content).substr(0, kClassifiedBytes), nullptr) != FileClass::kText) return content;
-    Rewritten now = rewrite(path, content, FileClass::kText, nullptr, move);
-    return now.hits > 0 && now.problem.empty() ? std::move(now.data) : std::move(content);
-  };
-  TRY(put_aside(prefix, kPlace, std::move(*scan), change, aside, out.entries));
+  TRY(put_aside(prefix, kPlace, std::move(*scan), moved_texts(move), aside, out.entries));
   // The venv names the folder of the program as it was called, by way of a link perhaps.
   out.base_moves.push_back(move);
   if (environment.base != folder) out.base_moves.push_back({{environment.base}, move.new_prefix + "/bin"});

@@ -94,6 +94,7 @@ base::Status bundle_base(const Environment& environment, const std::vector<std::
 
 // What has been scanned, below a place of the environment: its contents go aside. change (may be null): of each content.
 using ChangeContent = std::function<std::string(const std::string& path, std::string content)>;
+ChangeContent moved_texts(Move move);  // texts are rewritten; programs, and what cannot be rewritten, stay
 base::Status put_aside(const std::string& source, const std::string& place, sync::Scan scan, const ChangeContent& change,
                        AsideWriter& aside, std::vector<sync::Entry>& entries);
 
