@@ -11,6 +11,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <functional>
+#include <future>
+#include <mutex>
+
 namespace phalanx::calls {
 namespace {
 
@@ -23,10 +28,39 @@ at::Tensor make(Group& group, const Call& call, int64_t elements) {
   return call.in_window ? group.window(elements, call.dtype) : at::empty({elements}, at::TensorOptions().dtype(call.dtype));
 }
 
+// What make() gives, computed once by whichever of a process's ranks asks first. The last few are kept: ranks are never far apart.
+at::Tensor shared(const std::string& name, const std::function<at::Tensor()>& make) {
+  static std::mutex mutex;
+  static std::deque<std::pair<std::string, std::shared_future<at::Tensor>>> kept;
+  constexpr size_t kKept = 32;
+  std::promise<at::Tensor> promise;
+  {
+    std::unique_lock lock(mutex);
+    for (const auto& [known, tensor] : kept) {
+      if (known != name) continue;
+      const std::shared_future<at::Tensor> found = tensor;
+      lock.unlock();
+      return found.get();
+    }
+    kept.emplace_back(name, promise.get_future().share());
+    if (kept.size() > kKept) kept.pop_front();
+  }
+  at::Tensor made = make();
+  promise.set_value(made);
+  return made;
+}
+
+at::Tensor make_input(const Call& call, int rank, int64_t elements) {
+  at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(call.seed * 64 + rank + 1));
+  if (c10::isFloatingType(call.dtype)) return at::randn({elements}, generator).to(call.dtype);
+  if (call.dtype == at::kByte) return at::randint(0, 256, {elements}, generator, at::TensorOptions().dtype(at::kByte));
+  return at::randint(-2000000000, 2000000000, {elements}, generator, at::TensorOptions().dtype(at::kLong)).to(call.dtype);
+}
+
 bool is_short(at::ScalarType type) { return type == at::kBFloat16 || type == at::kHalf; }
 
 // ((r0 + r1) + r2) + … of each host's ranks, then of the hosts; short floats in fp32 and rounded once.
-at::Tensor reduced(const Call& call, int world, int64_t elements) {
+at::Tensor make_reduced(const Call& call, int world, int64_t elements) {
   const auto join = [&call](const at::Tensor& sum, const at::Tensor& one) {
     return !sum.defined() ? one : call.what == What::kMax ? at::maximum(sum, one) : sum + one;
   };
@@ -42,6 +76,11 @@ at::Tensor reduced(const Call& call, int world, int64_t elements) {
   return result.to(call.dtype);
 }
 
+at::Tensor reduced(const Call& call, int world, int64_t elements) {
+  return shared(fmt::format("{} of {} ranks, {} elements, {} hosts", say(call), world, elements, call.hosts),
+                [&] { return make_reduced(call, world, elements); });
+}
+
 }  // namespace
 
 std::string say(const Call& call) {
@@ -50,10 +89,8 @@ std::string say(const Call& call) {
 }
 
 at::Tensor input_of(const Call& call, int rank, int64_t elements) {
-  at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(call.seed * 64 + rank + 1));
-  if (c10::isFloatingType(call.dtype)) return at::randn({elements}, generator).to(call.dtype);
-  if (call.dtype == at::kByte) return at::randint(0, 256, {elements}, generator, at::TensorOptions().dtype(at::kByte));
-  return at::randint(-2000000000, 2000000000, {elements}, generator, at::TensorOptions().dtype(at::kLong)).to(call.dtype);
+  return shared(fmt::format("{} of {}, {} × {}", call.seed, rank, elements, c10::toString(call.dtype)),
+                [&] { return make_input(call, rank, elements); });
 }
 
 Started::Started(Group& group, const Call& call) : group_(group), call_(call) {

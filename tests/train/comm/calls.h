@@ -40,7 +40,7 @@ class Started {
   std::unique_ptr<engine::comm::Pending> pending_;
 };
 
-// What `rank` puts in.
+// What `rank` puts in: to be read only, other ranks have the same tensor.
 at::Tensor input_of(const Call& call, int rank, int64_t elements);
 
 }  // namespace phalanx::calls

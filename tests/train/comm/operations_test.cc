@@ -98,7 +98,7 @@ TEST_P(Operations, AllReduceIsReduceScatterBitForBit) {
     const int64_t piece = 30011, all = piece * group.world();
     for (at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
       const Call call{What::kSum, dtype, all, 0, 77, false, false, hosts()};
-      at::Tensor sum = calls::input_of(call, group.rank(), all), input = sum.clone();
+      at::Tensor input = calls::input_of(call, group.rank(), all), sum = input.clone();
       at::Tensor part = at::zeros({piece}, sum.options());
       group.all_reduce(sum, Reduction::kSum, "sum");
       group.reduce_scatter(part, input, "part");

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A training whose ranks are killed at 200 random moments, saves and merges included, ends as if nothing had happened.
+"""A training whose ranks are killed at 200 random moments, saves included, ends as if nothing had happened. (Merges, which
+take milliseconds, are killed at each of their operations on files by checkpoint_faults.)
 
 kill_test.py PHALANX_TRAIN [KILLS]: a rank gets SIGKILL; the others must end by themselves; what claims to be a checkpoint must be
 readable; then the run goes on, on as many ranks or on another number. In the end the loss of every step is that of an undisturbed
@@ -73,26 +74,6 @@ def check_checkpoints(out):
     return max(int(path.name.split("-")[1]) for path in folder.glob("step-*"))
 
 
-def merge_and_kill(out, rng):
-    """A merge beside the training, killed as well. What is there under the final name is whole."""
-    steps = sorted((out / "checkpoints").glob("step-*"))
-    if not steps:
-        return
-    to = out / "merged"
-    merge = subprocess.Popen([TRAIN, "merge", str(steps[-1]), "-o", str(to), "--replace"], stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL)
-    time.sleep(rng.uniform(0, 0.25))
-    merge.kill()
-    merge.wait()
-    model = to / "model.safetensors"
-    if model.exists():
-        with model.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length))
-        end = max(entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
-        assert model.stat().st_size == 8 + length + end, "a half-written merge under the final name"
-
-
 def joined(errors):
     """All ranks have met: the first one says what will happen only then. Before, nobody but a launcher knows of a death."""
     return "batch:" in errors[0].read_text()
@@ -119,8 +100,6 @@ def one_kill(config, out, world, rng):
         time.sleep(rng.uniform(0, 0.4))
     else:
         time.sleep(rng.uniform(0, 0.4))
-    if rng.random() < 0.2:
-        merge_and_kill(out, rng)
     victim = rng.randrange(world)
     noticeable = joined(errors)
     ranks[victim].send_signal(signal.SIGKILL)

@@ -1,6 +1,6 @@
 """phalanx-train as a program: real ranks, started by hand and by torchrun, stopped, killed and resumed.
 
-Usage: launch_test.py PATH-OF-phalanx-train
+Usage: launch_test.py Ranks|Words PATH-OF-phalanx-train
 """
 import json
 import os
@@ -47,7 +47,7 @@ def without_launcher(env):
     return {k: v for k, v in env.items() if k not in names and not k.startswith("TORCHELASTIC")}
 
 
-class Launch(unittest.TestCase):
+class Program(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="phalanx-launch-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -109,6 +109,8 @@ class Launch(unittest.TestCase):
                 return
         self.fail(f"step {step} was never printed: {process.stderr.read()}")
 
+
+class Ranks(Program):
     def test_small_print(self):
         """The buffers that send gradients are no gradients, and a wrong batch is told by each rank before its first step."""
         said = self.finish(self.start_ranks(2, [self.config("zero2"), "parallel.mode=zero2", "parallel.share_parameters=off",
@@ -185,34 +187,6 @@ class Launch(unittest.TestCase):
         self.assertNotIn("resumed", err)
         self.assertEqual(list((self.folder / "killed" / "checkpoints").glob(".saving*")), [])
 
-    def test_in_chinese_there_is_no_english_sentence(self):
-        os.environ["PHALANX_LANG"] = "zh"
-        self.addCleanup(os.environ.pop, "PHALANX_LANG")
-        config = self.config("zh")
-        said = ""
-        for steps in (4, 8, 6):  # from the start, resumed, nothing to do
-            out, err = self.finish(self.start([config, f"train.steps={steps}", "checkpoint.every=2"]))
-            said += out + err
-        out, err = self.finish(self.start(["merge", str(self.folder / "zh")]))
-        said += out + err
-        wrong = ""
-        for arguments in (["merge", "nope"], [config, "train.batch=7", "train.accumulate=3"], [config, "train.step=7"],
-                          [config, "model.width=10", "model.heads=3"], [config, "data.corpus=/nowhere"], [config, "data.corpus=/dev/null"],
-                          [config, "data.corpus="], [config, "data.files=[x]"], [config, "model.context=4096"], [config, "train.steps=x"],
-                          [config, "parallel.mode=zero9"], [config, "optimizer.min_lr=1"], ["--nope"], [str(self.folder / "none.yaml")],
-                          ["checkpoints", "nope"], [config, "sample.prompt="]):
-            wrong += self.finish(self.start(arguments), 2)[1]
-        said += wrong
-        for line in wrong.splitlines():  # causes too: two words already are English here
-            bare = re.sub(r'"[^"]*"|/\S+|[\w.]+=\S*|No such file or directory|Is a directory|phalanx-train .*', "", line)
-            self.assertIsNone(re.search(r"(?<![\w./=-])[A-Za-z][a-z]+[ ,;:]+[a-z]{2,}(?![\w./=-])", bare), line)
-        self.assertIn("从第 4 步之后继续，共 8 步", said)
-        self.assertIn("没有这个目录：", said)
-        sentence = re.compile(r"(?<![\w./=-])[A-Za-z][a-z]+(?:[ ,;:]+[a-z]{2,}){3}(?![\w./=-])")
-        for line in said.splitlines():
-            if not line.startswith("  ") and not re.match(r"step \d+/", line):  # the sample, and figures that are read by programs
-                self.assertIsNone(sentence.search(re.sub(r'"[^"]*"', "", line)), line)
-
     def test_a_dead_rank_ends_the_others(self):
         ranks = self.start_ranks(3, [self.config("dead"), "train.steps=1000000", "train.batch=6"])
         self.wait_for_step(ranks[0], 3)
@@ -224,32 +198,6 @@ class Launch(unittest.TestCase):
             self.assertIn("hint: another rank exited first", err)
         self.assertLess(time.monotonic() - began, 10)
 
-    def test_what_is_wrong_is_said(self):
-        config = self.config("wrong")
-        cases = [
-            ([], {}, 2, "no config file given"),
-            (["--nope"], {}, 2, "unknown option"),
-            ([str(self.folder / "none.yaml")], {}, 2, "cannot read the config"),
-            ([config, "train.stps=1"], {}, 2, 'did you mean "train.steps"?'),
-            ([config, "data.corpus=/nowhere"], {}, 2, "no such file"),
-            ([config, "data.corpus=/dev/null"], {}, 2, "not a regular file"),
-            ([config, "model.context=4096"], {}, 2, "lower model.context"),
-            ([config, "device=cuda"], {}, 3, "finds no GPU"),
-            ([config], {"RANK": "0"}, 2, "WORLD_SIZE is not set"),
-            ([config], {"RANK": "1", "WORLD_SIZE": "2"}, 2, "MASTER_ADDR is not set"),
-            ([config], {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "9", "GLOO_SOCKET_IFNAME": "nix0"}, 2,
-             "GLOO_SOCKET_IFNAME names"),
-            ([config], {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "no.such.invalid", "MASTER_PORT": "29999"}, 4,
-             "cannot resolve MASTER_ADDR"),
-        ]
-        for arguments, env, code, message in cases:
-            with self.subTest(arguments=arguments, env=env):
-                if "cuda" in str(arguments) and pathlib.Path("/dev/nvidia0").exists():
-                    continue
-                _, err = self.finish(self.start(arguments, env=env), code)
-                self.assertRegex(err, r"(?m)^error: ")
-                self.assertIn(message, err)
-
     def test_ranks_that_do_not_agree_are_told(self):
         port = free_port()
         ranks = [self.start([self.config("differ"), f"train.steps={12 + rank}"], rank, 2, port) for rank in range(2)]
@@ -257,12 +205,6 @@ class Launch(unittest.TestCase):
             _, err = self.finish(rank, 2)
             self.assertIn("do not agree on the config", err)
             self.assertIn("rank 1 differs from rank 0", err)
-
-    def test_help_and_version(self):
-        out, _ = self.finish(self.start(["--help"]))
-        self.assertIn("optimizer.warmup", out)
-        out, _ = self.finish(self.start(["--version"]))
-        self.assertRegex(out, r"^phalanx-train \d+\.\d+\.\d+\n$")
 
     def test_events_tell_the_launcher_how_far_it_is(self):
         read, write = os.pipe()
@@ -291,6 +233,70 @@ class Launch(unittest.TestCase):
         process = self.start([self.config("gone")], env={"PHALANX_EVENT_FD": str(write)}, pass_fds=(write,), restore_signals=True)
         os.close(write)
         self.finish(process)
+
+
+class Words(Program):
+    """What it prints, which takes a start per sentence."""
+
+    def test_help_and_version(self):
+        out, _ = self.finish(self.start(["--help"]))
+        self.assertIn("optimizer.warmup", out)
+        out, _ = self.finish(self.start(["--version"]))
+        self.assertRegex(out, r"^phalanx-train \d+\.\d+\.\d+\n$")
+
+    def test_what_is_wrong_is_said(self):
+        config = self.config("wrong")
+        cases = [
+            ([], {}, 2, "no config file given"),
+            (["--nope"], {}, 2, "unknown option"),
+            ([str(self.folder / "none.yaml")], {}, 2, "cannot read the config"),
+            ([config, "train.stps=1"], {}, 2, 'did you mean "train.steps"?'),
+            ([config, "data.corpus=/nowhere"], {}, 2, "no such file"),
+            ([config, "data.corpus=/dev/null"], {}, 2, "not a regular file"),
+            ([config, "model.context=4096"], {}, 2, "lower model.context"),
+            ([config, "device=cuda"], {}, 3, "finds no GPU"),
+            ([config], {"RANK": "0"}, 2, "WORLD_SIZE is not set"),
+            ([config], {"RANK": "1", "WORLD_SIZE": "2"}, 2, "MASTER_ADDR is not set"),
+            ([config], {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "9", "GLOO_SOCKET_IFNAME": "nix0"}, 2,
+             "GLOO_SOCKET_IFNAME names"),
+            ([config], {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "no.such.invalid", "MASTER_PORT": "29999"}, 4,
+             "cannot resolve MASTER_ADDR"),
+        ]
+        for arguments, env, code, message in cases:
+            with self.subTest(arguments=arguments, env=env):
+                if "cuda" in str(arguments) and pathlib.Path("/dev/nvidia0").exists():
+                    continue
+                _, err = self.finish(self.start(arguments, env=env), code)
+                self.assertRegex(err, r"(?m)^error: ")
+                self.assertIn(message, err)
+
+    def test_in_chinese_there_is_no_english_sentence(self):
+        os.environ["PHALANX_LANG"] = "zh"
+        self.addCleanup(os.environ.pop, "PHALANX_LANG")
+        config = self.config("zh")
+        said = ""
+        for steps in (4, 8, 6):  # from the start, resumed, nothing to do
+            out, err = self.finish(self.start([config, f"train.steps={steps}", "checkpoint.every=2"]))
+            said += out + err
+        out, err = self.finish(self.start(["merge", str(self.folder / "zh")]))
+        said += out + err
+        wrong = ""
+        for arguments in (["merge", "nope"], [config, "train.batch=7", "train.accumulate=3"], [config, "train.step=7"],
+                          [config, "model.width=10", "model.heads=3"], [config, "data.corpus=/nowhere"], [config, "data.corpus=/dev/null"],
+                          [config, "data.corpus="], [config, "data.files=[x]"], [config, "model.context=4096"], [config, "train.steps=x"],
+                          [config, "parallel.mode=zero9"], [config, "optimizer.min_lr=1"], ["--nope"], [str(self.folder / "none.yaml")],
+                          ["checkpoints", "nope"], [config, "sample.prompt="]):
+            wrong += self.finish(self.start(arguments), 2)[1]
+        said += wrong
+        for line in wrong.splitlines():  # causes too: two words already are English here
+            bare = re.sub(r'"[^"]*"|/\S+|[\w.]+=\S*|No such file or directory|Is a directory|phalanx-train .*', "", line)
+            self.assertIsNone(re.search(r"(?<![\w./=-])[A-Za-z][a-z]+[ ,;:]+[a-z]{2,}(?![\w./=-])", bare), line)
+        self.assertIn("从第 4 步之后继续，共 8 步", said)
+        self.assertIn("没有这个目录：", said)
+        sentence = re.compile(r"(?<![\w./=-])[A-Za-z][a-z]+(?:[ ,;:]+[a-z]{2,}){3}(?![\w./=-])")
+        for line in said.splitlines():
+            if not line.startswith("  ") and not re.match(r"step \d+/", line):  # the sample, and figures that are read by programs
+                self.assertIsNone(sentence.search(re.sub(r'"[^"]*"', "", line)), line)
 
     def test_the_reference_blas_is_noticed(self):
         reference = "/usr/lib/x86_64-linux-gnu/blas"
