@@ -66,6 +66,11 @@ if ((EUID == 0)); then
   expect 2 "hint: git clone" "a clone of somebody else" "${as_nobody[@]}" "$clone/x" build
   mv aside "$clone/build"
   chown -R 65534:65534 "$clone"
+  play install <<< ':'
+  expect 127 "installed/bin/phalanx" "root installs what the owner builds" "$clone/x" install "$folder/installed"
+  [[ $(stat -c %u "$clone/build/release/build.ninja" "$clone/said") == 65534$'\n'65534 ]] || { echo "it was built as root"; failed=1; }
+  foreign=$(find "$clone" ! -user 65534)
+  [[ -z $foreign ]] || { echo "files of root in the clone: $foreign"; failed=1; }
   play dpkg-query <<< ':'
   play sudo <<< 'exit 1'
   # The pipe ends when nothing holds it any more.

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "library_file.h"
 #include "machine/software/parts.h"
@@ -77,7 +78,12 @@ TEST(Elf, AFatBinaryThatNeverEndsIsLeft) {
 TEST(Elf, NcclOfThisMachine) {
   const std::string path = "/usr/local/cuda-13.0/lib/libnccl.so.2";
   if (!os::exists(path)) GTEST_SKIP() << "no " << path;
-  auto begin = std::chrono::steady_clock::now();
+  const auto worked = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  const auto begin = worked();
   MappedFile file(path);
   std::optional<std::string_view> constants = elf_section(file.bytes(), ".rodata"), code = elf_section(file.bytes(), ".nv_fatbin");
   ASSERT_TRUE(constants.has_value());
@@ -87,7 +93,7 @@ TEST(Elf, NcclOfThisMachine) {
   std::vector<std::string> archs = fatbin_archs(*code);
   EXPECT_NE(std::find(archs.begin(), archs.end(), "sm_80"), archs.end());
   EXPECT_NE(std::find(archs.begin(), archs.end(), "compute_120"), archs.end());
-  auto took = std::chrono::steady_clock::now() - begin;
+  const auto took = worked() - begin;  // not what other processes take meanwhile
   EXPECT_LT(took, std::chrono::milliseconds(500));
   RecordProperty("us", static_cast<int>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
 }
