@@ -111,7 +111,6 @@ base::Result<Plan> plan_rehome(const Environment& environment, Move move, const 
   });
   TRY(looked);
   planner.ask_folders();
-  if (!plan.changes.empty()) { TRY(can_be_named(plan.move.new_prefix)); }
   auto by_path = [](const auto& a, const auto& b) { return a.path < b.path; };
   std::sort(plan.changes.begin(), plan.changes.end(), by_path);
   std::sort(plan.problems.begin(), plan.problems.end(), by_path);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/counted.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -115,16 +113,6 @@ Move move_of_file(const Move& move, const Managed* managed) {
       managed->placeholder != move.new_prefix)
     out.old_prefixes.push_back(managed->placeholder);
   return out;
-}
-
-base::Status can_be_named(const std::string& place) {
-  const auto found = std::find_if(place.begin(), place.end(), [](unsigned char c) {
-    return c < ' ' || c == 0x7f || std::string_view("\"'\\$`:").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (found == place.end()) return base::ok();
-  return base::fail(base::ErrorKind::kConfig, fmt::format("scripts of an environment in {} would not work", base::quote(place)))
-      .because(fmt::format("it contains {}", base::quote(std::string(1, *found))))
-      .with_hint("choose a path without quotes, backslashes, dollar signs, colons and control characters");
 }
 
 Rewritten rewrite(std::string_view path, std::string_view data, FileClass file_class, const Managed* managed, const Move& move) {

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
 #include "envmove/environment.h"
 #include "envmove/prefix.h"
 
@@ -29,9 +28,6 @@ std::optional<Replaced> replace_urls(std::string_view json, const Move& move, co
 
 // What a file of conda's package is searched for too: its placeholder, which archives of conda-pack still hold for conda-unpack to replace.
 Move move_of_file(const Move& move, const Managed* managed);
-
-// Error kConfig: a place that scripts, PATH and configurations cannot name alike: with a quote, "\\", "$", "`", ":" or a control character.
-base::Status can_be_named(const std::string& place);
 
 struct Rewritten {
   std::string data;

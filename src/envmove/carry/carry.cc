@@ -281,7 +281,6 @@ base::Result<Carried> carry(const Environment& environment, const CarryRequest& 
   const std::vector<std::string> places = places_of(environment);
   Move move{places, request.to};
   std::erase(move.old_prefixes, request.to);
-  if (!move.old_prefixes.empty()) { TRY(can_be_named(request.to)); }
   AsideWriter writer(aside);
   TRY_ASSIGN(Bundle bundle, bundle_editables(environment, places, request, writer));
   TRY(bundle_base(environment, places, request, writer, bundle));
