@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -35,6 +36,17 @@ TEST(Rehome, AMovedVenvIsTheOneMadeThere) {
   EXPECT_EQ(plan.untouched, std::vector<std::string>{"share/cache.db"});
   EXPECT_EQ(content_of(here), content_of(folder / "reference"));
   EXPECT_TRUE(repair(here).changes.empty()) << "a second one finds nothing to do";
+}
+
+TEST(Rehome, APlaceThatAShellHasToQuoteIsActivated) {
+  for (const char* name : {"o'brien", "a\"b", "a$HOME", "a`id`", "a\\b", "a b"}) {
+    const std::string root = fs::path(scratch::folder("rehome-test")) / name;
+    make_venv(root, "/far/env", 1);
+    repair(root);
+    ::setenv("ROOT", root.c_str(), 1);
+    EXPECT_EQ(std::system(R"(sh -c '. "$ROOT/bin/activate" && test "$VIRTUAL_ENV" = "$ROOT"')"), 0) << name;
+  }
+  ::unsetenv("ROOT");
 }
 
 TEST(Rehome, OtherNamesOfAFileKeepTheirContent) {
