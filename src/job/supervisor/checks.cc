@@ -101,11 +101,10 @@ void Step::begin_by_memory() {
   const Remembered& remembered = *s.job.remembered;
   s.phase = Phase::kChecking;
   s.by_memory = true;
-  c.situation.hosts.resize(s.hosts.size());
+  c.situation.hosts.clear();
   for (size_t h = 0; h < s.hosts.size(); ++h) {
-    c.situation.hosts[h].name = remembered.hosts[h].name;
-    c.situation.hosts[h].facts = remembered.hosts[h].facts;
-    c.situation.hosts[h].probed = true;
+    const RememberedHost& host = remembered.hosts[h];
+    c.situation.hosts.push_back({host.name, true, "", host.facts, {}, 0, 0, "", "", true});  // assigning facts would be 13 kB of code
   }
   Network network{remembered.addresses, remembered.interfaces, remembered.speed_mbps, remembered.network, remembered.routed};
   survey().set_job();
