@@ -1,6 +1,6 @@
 # The agent's program, which deployment sends to hosts: built by itself, stripped, compressed, and embedded in the launcher.
 add_executable(pack_agent ${PROJECT_SOURCE_DIR}/tools/pack_agent/main.cc)
-target_link_libraries(pack_agent PRIVATE phalanx_small_gzip phalanx_os phalanx_base)
+target_link_libraries(pack_agent PRIVATE phalanx_os phalanx_base)
 set_target_properties(pack_agent PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
 
 # phalanx_agent_image(PROGRAM IMAGE): a program from src/main_agent.cc, and IMAGE.program, .gz and .inc made of it. cli/agent_image.cc,

@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "base/gzip.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "codes/value_table.h"
 #include "compile_codes/source_text.h"
-#include "small_gzip/small_gzip.h"
 
 namespace phalanx::codes {
 
 base::Result<std::string> packed_source(std::string_view name, std::string_view text) {
-  TRY_ASSIGN(std::string member, base::small_gzip(text));
+  TRY_ASSIGN(std::string member, base::gzip(text, base::GzipLevel::kSmallest));
   std::string bytes;
   for (size_t i = 0; i < member.size(); ++i)
     bytes += fmt::format("{}{},", i % 32 == 0 ? "\n    " : "", static_cast<unsigned char>(member[i]));

@@ -8,9 +8,9 @@
 #include <iterator>
 #include <vector>
 
+#include "base/gzip.h"
 #include "base/try.h"
 #include "compile_words/catalogue.h"
-#include "small_gzip/small_gzip.h"
 
 using namespace phalanx;
 
@@ -21,7 +21,7 @@ namespace {
 // The C++ source that defines words::packed_table(). Error (kInternal): no memory.
 base::Result<std::string> table_source(const words::Catalogue& all) {
   const std::string text = words::table_text(all);
-  TRY_ASSIGN(const std::string member, base::small_gzip(text));
+  TRY_ASSIGN(const std::string member, base::gzip(text, base::GzipLevel::kSmallest));
   std::string bytes;
   for (size_t i = 0; i < member.size(); ++i)
     bytes += fmt::format("{}{},", i % 32 == 0 ? "\n    " : "", static_cast<unsigned char>(member[i]));

@@ -11,7 +11,6 @@
 #include "base/gzip.h"
 #include "base/sha256.h"
 #include "os/files.h"
-#include "small_gzip/small_gzip.h"
 
 using namespace phalanx;
 
@@ -31,13 +30,6 @@ std::optional<std::string> build_id(std::string_view program) {
   return hex;
 }
 
-base::Result<std::string> packed_fast(std::string_view program) {
-  std::string out;
-  base::Status fed = base::GzipStream(base::GzipStream::Level::kFast).feed(program, true, out);
-  if (!fed.ok()) return std::move(fed).error();
-  return out;
-}
-
 int fail(const std::string& why) {
   std::fprintf(stderr, "pack_agent: %s\n", why.c_str());
   return 1;
@@ -51,7 +43,7 @@ int main(int argc, char** argv) {
   if (!program.ok()) return fail(program.error().render());
   std::optional<std::string> id = build_id(*program);
   if (!id) return fail(fmt::format("{} has not exactly one build id", argv[1]));
-  base::Result<std::string> packed = std::string_view(argv[2]) == "small" ? base::small_gzip(*program) : packed_fast(*program);
+  base::Result<std::string> packed = base::gzip(*program, std::string_view(argv[2]) == "small" ? base::GzipLevel::kSmallest : base::GzipLevel::kFast);
   if (!packed.ok()) return fail(packed.error().render());
   for (const auto& [path, text] :
        {std::pair{argv[3], *packed}, {argv[4], fmt::format("\"{}\", \"{}\", {}\n", *id, base::sha256_hex(*program), program->size())}})
