@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/lz4.h"
+#include "base/packing.h"
 #include "base/sha256.h"
 #include "base/try.h"
 #include "os/clock.h"
@@ -129,7 +129,7 @@ bool CopyDuty::take(const wire::Frame& frame, bool passed_on) {
   } else {
     base::Result<wire::CopyPacked> message = wire::decode<wire::CopyPacked>(frame.payload);
     if (!message.ok()) return false;
-    if (!receiver_ || !base::lz4_decompress(message->data, message->size, unpacked_)) {
+    if (!receiver_ || !base::unpack(message->packing, message->data, message->size, unpacked_)) {
       if (!passed_on && !over_) fail(base::fail(base::ErrorKind::kInternal, "malformed contents of files"));
       return !passed_on;
     }

@@ -1,26 +1,41 @@
-#include "base/lz4.h"
+#include "base/packing.h"
 
+#include <libdeflate.h>
 #include <lz4.h>
+
+#include <algorithm>
 
 #include "base/check.h"
 
 namespace phalanx::base {
+namespace {
 
-void lz4_compress(std::string_view bytes, std::string& out) {
-  PHALANX_CHECK(bytes.size() <= kMostLz4Bytes);
-  const size_t before = out.size();
-  const auto size = static_cast<int>(bytes.size());
-  out.resize(before + static_cast<size_t>(LZ4_compressBound(size)));
-  const int written = LZ4_compress_default(bytes.data(), out.data() + before, size, static_cast<int>(out.size() - before));
-  PHALANX_CHECK(written > 0);  // the room is enough for any bytes
-  out.resize(before + static_cast<size_t>(written));
-}
+constexpr int kDeflateLevels[kEfforts] = {0, 1, 6};  // libdeflate's numbers; 0: LZ4
 
-bool lz4_decompress(std::string_view block, size_t size, std::string& out) {
-  if (size > kMostLz4Bytes || block.size() > static_cast<size_t>(LZ4_compressBound(kMostLz4Bytes))) return false;
-  out.resize(size);
-  const int read = LZ4_decompress_safe(block.data(), out.data(), static_cast<int>(block.size()), static_cast<int>(size));
-  return read >= 0 && static_cast<size_t>(read) == size;
+}  // namespace
+
+void Packer::Free::operator()(libdeflate_compressor* one) const { libdeflate_free_compressor(one); }
+Packer::Packer() = default;
+Packer::~Packer() = default;
+
+Packing Packer::pack(std::string_view bytes, Effort effort, std::string& out) {
+  PHALANX_CHECK(bytes.size() <= kMostPackedBytes);
+  const auto number = static_cast<size_t>(effort);
+  const size_t before = out.size(), 
+               room = std::max<size_t>(LZ4_COMPRESSBOUND(bytes.size()), libdeflate_deflate_compress_bound(nullptr, bytes.size()));
+  out.resize(before + room);
+  size_t size = 0;
+  if (kDeflateLevels[number] > 0) {
+    if (!deflate_[number]) deflate_[number].reset(libdeflate_alloc_compressor(kDeflateLevels[number]));
+    if (deflate_[number]) size = libdeflate_deflate_compress(deflate_[number].get(), bytes.data(), bytes.size(), out.data() + before, room);
+  }
+  const Packing packing = size > 0 ? Packing::kDeflate : Packing::kLz4;
+  if (packing == Packing::kLz4)
+    size = static_cast<size_t>(
+        LZ4_compress_default(bytes.data(), out.data() + before, static_cast<int>(bytes.size()), static_cast<int>(room)));
+  PHALANX_CHECK(size > 0);  // the room is enough for any bytes
+  out.resize(before + size);
+  return packing;
 }
 
 }  // namespace phalanx::base

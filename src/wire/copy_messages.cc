@@ -5,7 +5,7 @@
 namespace phalanx::wire {
 PHALANX_MESSAGE(CopyBegin, name, manifest_bytes, waits, target, mode, remove, among_others, changes_bytes, digest, source_mark);
 PHALANX_MESSAGE(CopyBytes, data);
-PHALANX_MESSAGE(CopyPacked, size, data);
+PHALANX_MESSAGE(CopyPacked, packing, size, data);
 PHALANX_MESSAGE(CopyRelease, name);
 PHALANX_MESSAGE(CopyListen, address, key);
 PHALANX_MESSAGE(CopyPassOn, address, port, key);

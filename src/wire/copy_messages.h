@@ -19,6 +19,7 @@
 // CopyBytes and CopyPacked then come to the one behind from the one before (agent/copy_link.h), and both send CopyTaken now and then.
 #pragma once
 
+#include "base/packing.h"
 #include "wire/messages.h"
 
 namespace phalanx::wire {
@@ -47,8 +48,9 @@ struct CopyBytes {
 // The same of contents, where they are shorter so.
 struct CopyPacked {
   static constexpr FrameType kType = FrameType::kCopyPacked;
+  base::Packing packing = base::Packing::kLz4;
   uint32_t size = 0;      // of the contents
-  std::string_view data;  // a block of LZ4 (base/lz4.h); valid as long as the frame
+  std::string_view data;  // a block (base/packing.h); valid as long as the frame
 };
 // The run of this copy is over: keep it only if something in it is not as it was made. Answered with CopyDone.
 struct CopyRelease {

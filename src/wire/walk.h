@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fields.h"
+#include "base/packing.h"
 #include "wire/bounds.h"
 #include "wire/codec.h"
 #include "wire/messages.h"
@@ -15,6 +16,7 @@ namespace phalanx::wire {
 
 // An enum is one byte. A value outside its ends is of another build, or of nobody: the frame is refused.
 constexpr auto ends(base::ErrorKind) { return std::pair(base::ErrorKind::kUsage, base::ErrorKind::kInternal); }
+constexpr auto ends(base::Packing) { return std::pair(base::Packing::kLz4, base::Packing::kDeflate); }
 constexpr auto ends(Stream) { return std::pair(Stream::kStdout, Stream::kStderr); }
 constexpr auto ends(OutputKind) { return std::pair(OutputKind::kLines, OutputKind::kProgress); }
 constexpr auto ends(ExitSign::Kind) { return std::pair(ExitSign::Kind::kCgroupKill, ExitSign::Kind::kOther); }

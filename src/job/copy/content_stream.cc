@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/lz4.h"
 #include "wire/copy_messages.h"
 
 namespace phalanx::job {
@@ -10,31 +9,33 @@ namespace {
 
 constexpr size_t kBlock = 256 << 10;  // at least so much of contents, where there is more
 constexpr size_t kMostBlock = 2 * kBlock;
-static_assert(kMostBlock <= base::kMostLz4Bytes);
+static_assert(kMostBlock <= base::kMostPackedBytes);
 constexpr size_t kMostKept = 64;
 constexpr size_t kWorthIt = 16;  // a block is compressed where that saves one part in so many
 
-// Appends the frame of some contents.
-void put_contents(std::string& frames, std::string_view bytes) {
-  std::string packed;
-  packed.reserve(bytes.size());
-  base::lz4_compress(bytes, packed);
-  if (packed.size() + bytes.size() / kWorthIt < bytes.size())
-    (void)wire::encode(frames, wire::CopyPacked{static_cast<uint32_t>(bytes.size()), packed});
-  else (void)wire::encode(frames, wire::CopyBytes{bytes});
-}
-
 }  // namespace
 
-ContentStream::ContentStream(std::string root, const sync::Manifest& manifest, const sync::Aside* aside, Wanted wanted, Place place)
+ContentStream::ContentStream(std::string root, const sync::Manifest& manifest, const sync::Aside* aside, PackingEffort& effort,
+                             Wanted wanted, Place place)
     : manifest_(manifest),
+      effort_(effort),
       wanted_(std::move(wanted)),
       content_(std::move(root), aside),
       place_(place),
       read_(std::make_unique_for_overwrite<char[]>(kMostBlock)) {}
 
+// Appends the frame of some contents.
+void ContentStream::put_contents(std::string& frames, std::string_view bytes) {
+  packed_.clear();
+  const base::Packing packing = packer_.pack(bytes, effort_.now(), packed_);
+  if (packed_.size() + bytes.size() / kWorthIt < bytes.size())
+    (void)wire::encode(frames, wire::CopyPacked{packing, static_cast<uint32_t>(bytes.size()), packed_});
+  else (void)wire::encode(frames, wire::CopyBytes{bytes});
+}
+
 // Whole files as long as there are any, so that the host has each in one piece.
 bool ContentStream::make_block() {
+  const os::Mono begin = os::mono_now();
   Block block;
   size_t size = 0;
   while (size < kBlock && place_.next < wanted_.entries.size()) {
@@ -55,7 +56,10 @@ bool ContentStream::make_block() {
     }
   }
   if (size == 0 && block.files == 0) return false;
-  if (size > 0) put_contents(block.frames, {read_.get(), size});
+  if (size > 0) {
+    put_contents(block.frames, {read_.get(), size});
+    effort_.made(size, begin, os::mono_now());
+  }
   block.bytes = size;
   block.after = place_;
   blocks_.push_back(std::move(block));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "job/copy/packing_effort.h"
 #include "sync/scan.h"
 
 namespace phalanx::job {
@@ -31,8 +32,10 @@ class ContentStream {
     uint64_t files = 0;  // that begin in it
     Place after;
   };
-  // manifest, aside (may be null): as in CopyRequest; they outlive the object. place: where it begins.
-  ContentStream(std::string root, const sync::Manifest& manifest, const sync::Aside* aside, Wanted wanted, Place place);
+  // manifest, aside (may be null): as in CopyRequest. effort: of all streams of this thread. They outlive the object. place: where it
+  // begins.
+  ContentStream(std::string root, const sync::Manifest& manifest, const sync::Aside* aside, PackingEffort& effort, Wanted wanted,
+                Place place);
 
   const Wanted& wanted() const { return wanted_; }
   bool holds(size_t number) const { return number >= first_; }
@@ -42,12 +45,16 @@ class ContentStream {
 
  private:
   bool make_block();
+  void put_contents(std::string& frames, std::string_view bytes);
 
   const sync::Manifest& manifest_;
+  PackingEffort& effort_;
   Wanted wanted_;
   sync::ContentReader content_;
   Place place_;                   // of what is read next
   bool begun_ = false;            // the content of place_.next is being read
+  base::Packer packer_;
+  std::string packed_;  // used again
   std::unique_ptr<char[]> read_;  // of the block that is being made
   std::vector<Block> blocks_;
   size_t first_ = 0;  // the number of blocks_.front()

@@ -145,7 +145,11 @@ base::Status CopyToHosts::take_wanted(size_t h, wire::CopyWanted wanted) {
 std::shared_ptr<ContentStream> CopyToHosts::contents_for(Wanted wanted) {
   for (const Host& other : hosts_)
     if (other.contents && other.contents->holds(0) && other.contents->wanted() == wanted) return other.contents;
-  return std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, std::move(wanted), ContentStream::Place{});
+  return stream_from(std::move(wanted), {});
+}
+
+std::shared_ptr<ContentStream> CopyToHosts::stream_from(Wanted wanted, ContentStream::Place place) {
+  return std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, effort_, std::move(wanted), place);
 }
 
 bool CopyToHosts::all_asked() const {
@@ -170,7 +174,7 @@ bool CopyToHosts::next_piece(size_t h, std::string& frames) {
 bool CopyToHosts::next_block(size_t h, std::string& frames) {
   Host& host = hosts_[h];
   if (!host.contents->holds(host.block)) {
-    host.contents = std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, host.contents->wanted(), host.place);
+    host.contents = stream_from(host.contents->wanted(), host.place);
     host.block = 0;
   }
   const ContentStream::Block* block = host.contents->block(host.block);

@@ -99,6 +99,7 @@ class CopyToHosts {
   void finish_those_over();
   void pump(size_t h);
   std::shared_ptr<ContentStream> contents_for(Wanted wanted);
+  std::shared_ptr<ContentStream> stream_from(Wanted wanted, ContentStream::Place place);
   bool next_piece(size_t h, std::string& frames);
   bool next_block(size_t h, std::string& frames);
   void fail(size_t h, base::Error error);
@@ -111,6 +112,7 @@ class CopyToHosts {
   std::string list_;  // the manifest, encoded
   sync::ListChanges changes_;
   sync::SourceMark mark_;
+  PackingEffort effort_;
   std::vector<Host> hosts_;
   os::TimerId gathering_ = 0;
   hosts::Opener opener_;

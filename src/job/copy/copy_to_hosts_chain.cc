@@ -111,7 +111,7 @@ base::Status CopyToHosts::take_taken(size_t h, const wire::Frame& frame) {
   Wanted wanted = host.contents->wanted();
   host.place = place_at(wanted, *taken->from);
   host.copied.files = host.place.next + (host.place.from > 0 ? 1 : 0);
-  host.contents = std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, std::move(wanted), host.place);
+  host.contents = stream_from(std::move(wanted), host.place);
   host.block = 0;
   return base::ok();
 }

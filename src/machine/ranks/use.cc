@@ -113,6 +113,7 @@ CpuTimes cpu_times_in(std::string_view stat) {
     base::Result<int64_t> ticks = base::parse_int(words[i], 0, kMostCount);
     if (!ticks.ok()) return {};
     times.all += *ticks;
+    if (i == 4 || i == 5) times.idle += *ticks;
     if (i == 8) times.stolen = *ticks;
   }
   return times;

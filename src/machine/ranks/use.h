@@ -38,11 +38,11 @@ int64_t throttled_ms_in(std::string_view stat);  // of such a file's text
 std::optional<int64_t> delayed_ms(pid_t pid);
 std::optional<int64_t> delayed_ms_in(std::string_view schedstat);
 
-// The time of all CPUs since the machine started, in ticks of proc(5), and what a hypervisor has taken of it.
+// The time of all CPUs since the machine started, in ticks of proc(5), what of it they had nothing to do, and what a hypervisor has taken.
 struct CpuTimes {
-  int64_t all = 0, stolen = 0;
+  int64_t all = 0, idle = 0, stolen = 0;
 };
-CpuTimes cpu_times();
+CpuTimes cpu_times();  // all zero: it cannot be told
 CpuTimes cpu_times_in(std::string_view stat);
 
 }  // namespace phalanx::machine

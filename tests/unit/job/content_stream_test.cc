@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "../scratch.h"
-#include "base/lz4.h"
+#include "base/packing.h"
 #include "wire/copy_messages.h"
 
 using namespace phalanx;
@@ -23,7 +23,7 @@ class Contents : public testing::Test {
     manifest_.entries.push_back({name, sync::Kind::kFile, content.size(), 0, std::string(sync::kDigestBytes, 'd')});
     all_ += content;
   }
-  job::ContentStream stream(job::ContentStream::Place place = {}) { return {root_, manifest_, nullptr, wanted_, place}; }
+  job::ContentStream stream(job::ContentStream::Place place = {}) { return {root_, manifest_, nullptr, effort_, wanted_, place}; }
   // What a host has of a block.
   static std::string contents(const job::ContentStream::Block& block) {
     wire::FrameReader reader;
@@ -39,13 +39,14 @@ class Contents : public testing::Test {
         continue;
       }
       base::Result<wire::CopyPacked> packed = wire::decode<wire::CopyPacked>((*frame)->payload);
-      EXPECT_TRUE(packed.ok() && base::lz4_decompress(packed->data, packed->size, unpacked));
+      EXPECT_TRUE(packed.ok() && base::unpack(packed->packing, packed->data, packed->size, unpacked));
       all += unpacked;
     }
   }
 
   std::string root_, all_;
   sync::Manifest manifest_;
+  job::PackingEffort effort_;
   job::Wanted wanted_;
 };
 
