@@ -7,27 +7,81 @@
 namespace phalanx::envmove {
 namespace {
 
-// What sets the variable in sh, csh and fish (CPython, Lib/venv/scripts).
-constexpr std::string_view kKeys[] = {"VIRTUAL_ENV=", "setenv VIRTUAL_ENV ", "set -gx VIRTUAL_ENV "};
+// What sets the variable in sh, csh and fish (CPython, Lib/venv/scripts), and what follows the value. The second is a line of 3.13 for Windows.
+struct Form {
+  std::string_view before, behind;
+};
+constexpr Form kForms[] = {{"VIRTUAL_ENV=", ""},
+                           {"VIRTUAL_ENV=$(cygpath ", ")"},
+                           {"export VIRTUAL_ENV=", ""},
+                           {"setenv VIRTUAL_ENV ", ""},
+                           {"set -gx VIRTUAL_ENV ", ""}};
+
+// What a shell makes of a word with quotes of either kind. nullopt: it would expand something, or this is not one word.
+std::optional<std::string> unquoted(std::string_view word) {
+  std::string out;
+  for (size_t at = 0; at < word.size();) {
+    const char c = word[at];
+    if (c == '\'' || c == '"') {
+      const size_t end = word.find(c, at + 1);
+      if (end == std::string_view::npos) return std::nullopt;
+      const std::string_view within = word.substr(at + 1, end - at - 1);
+      if (c == '"' && within.find_first_of("$`\\") != std::string_view::npos) return std::nullopt;
+      out += within;
+      at = end + 1;
+    } else if (c == '\\') {
+      if (at + 1 == word.size()) return std::nullopt;
+      out += word[at + 1];
+      at += 2;
+    } else {
+      if (std::string_view(" \t$`;&|<>()*?[#").find(c) != std::string_view::npos) return std::nullopt;
+      out += c;
+      ++at;
+    }
+  }
+  return out;
+}
+
+struct Setting {
+  std::string_view before, word, behind;  // the line
+  std::string value;
+};
+
+std::optional<Setting> read_setting(std::string_view line) {
+  const size_t indent = std::min(line.find_first_not_of(" \t"), line.size());
+  for (const Form& form : kForms) {
+    if (!line.substr(indent).starts_with(form.before)) continue;
+    Setting out;
+    out.before = line.substr(0, indent + form.before.size());
+    const std::string_view rest = line.substr(out.before.size());
+    out.word = base::trim(rest);
+    if (!out.word.ends_with(form.behind)) continue;
+    out.word.remove_suffix(form.behind.size());
+    out.behind = line.substr(static_cast<size_t>(out.word.data() - line.data()) + out.word.size());
+    std::optional<std::string> value = unquoted(out.word);
+    if (!value) continue;
+    out.value = *std::move(value);
+    return out;
+  }
+  return std::nullopt;
+}
 
 // The line with its value moved; empty: it sets nothing that moves.
 std::string moved_line(std::string_view line, const Move& move) {
-  const size_t indent = std::min(line.find_first_not_of(" \t"), line.size());
-  for (std::string_view key : kKeys) {
-    if (!line.substr(indent).starts_with(key)) continue;
-    const std::string_view head = line.substr(0, indent + key.size());
-    std::string_view value = base::trim(line.substr(head.size()));
-    const char quote = value.size() > 1 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0] ? value[0] : '\0';
-    if (quote) value = value.substr(1, value.size() - 2);
-    const std::string now = moved_path(std::string(value), move);
-    if (now == value) return "";
-    const bool keep = quote == '"' && now.find_first_of("\"$`\\") == std::string::npos;
-    return std::string(head) + (keep ? "\"" + now + "\"" : base::shell_quote(now));
-  }
-  return "";
+  const std::optional<Setting> set = read_setting(line);
+  if (!set) return "";
+  const std::string now = moved_path(set->value, move);
+  if (now == set->value) return "";
+  const bool keep = set->word.starts_with('"') && now.find_first_of("\"$`\\") == std::string::npos;
+  return std::string(set->before) + (keep ? "\"" + now + "\"" : base::shell_quote(now)) + std::string(set->behind);
 }
 
 }  // namespace
+
+std::optional<std::string> activation_place(std::string_view line) {
+  std::optional<Setting> set = read_setting(line);
+  return set ? std::optional(std::move(set->value)) : std::nullopt;
+}
 
 Replaced replace_activation(std::string_view script, const Move& move) {
   Replaced out;

@@ -52,6 +52,23 @@ bool is_there(std::string_view data, size_t at, std::string_view prefix) {
   return data.substr(at).starts_with(prefix) && ends_name(data, at + prefix.size());
 }
 
+std::string in_shell(std::string_view path) {
+  std::string out;
+  for (char c : path)
+    if (c == '\'') out += "'\\''";
+    else out += c;
+  return out;
+}
+
+std::string in_literal(std::string_view path, char quote) {
+  std::string out;
+  for (char c : path) {
+    if (c == '\\' || c == quote) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 struct Hit {
   size_t at = std::string_view::npos;
   size_t length = 0;  // of the old prefix
@@ -62,7 +79,10 @@ struct Hit {
 // others.
 class Hits {
  public:
-  explicit Hits(const Move& move) : move_(move), next_(move.old_prefixes.size()) {}
+  explicit Hits(const Move& move) : move_(move), now_{move.new_prefix}, next_(move.old_prefixes.size()) {
+    for (char quote : {'\'', '"'})
+      if (std::string literal = in_literal(move.new_prefix, quote); literal != move.new_prefix) now_.push_back(std::move(literal));
+  }
 
   // `from` never falls; what lies behind it stays as it is.
   Hit next(std::string_view data, size_t from) {
@@ -80,11 +100,16 @@ class Hits {
  private:
   size_t find(std::string_view data, const std::string& old, size_t from) const {
     size_t at = find_prefix(data, old, from);
-    while (at != std::string_view::npos && is_there(data, at, move_.new_prefix)) at = find_prefix(data, old, at + move_.new_prefix.size());
-    return at;
+    for (;;) {
+      if (at == std::string_view::npos) return at;
+      const auto there = std::find_if(now_.begin(), now_.end(), [&](const std::string& now) { return is_there(data, at, now); });
+      if (there == now_.end()) return at;
+      at = find_prefix(data, old, at + there->size());
+    }
   }
 
   const Move& move_;
+  std::vector<std::string> now_;             // the new place, however it is spelled
   std::vector<std::optional<size_t>> next_;  // of each old prefix; npos: it stands nowhere any more
 };
 
@@ -202,29 +227,7 @@ void replace_in_encoding(BinaryReplaced& out, const Move& move, std::optional<si
   }
 }
 
-}  // namespace
-
-size_t find_prefix(std::string_view data, std::string_view prefix, size_t from) {
-  if (prefix.empty()) return std::string_view::npos;
-  for (size_t at = data.find(prefix, from); at != std::string_view::npos; at = data.find(prefix, at + 1))
-    if (ends_name(data, at + prefix.size()) && begins_path(data, at)) return at;
-  return std::string_view::npos;
-}
-
-Replaced replace_text(std::string_view data, const Move& move) {
-  Replaced out;
-  size_t from = 0;
-  Hits found(move);
-  for (Hit hit = found.next(data, 0); hit.at != std::string_view::npos; hit = found.next(data, from)) {
-    out.data.append(data.substr(from, hit.at - from)).append(move.new_prefix);
-    from = hit.at + hit.length;
-    ++out.hits;
-  }
-  out.data.append(data.substr(from));
-  return out;
-}
-
-std::string escaped(std::string_view path) {
+std::string in_ascii(std::string_view path) {
   std::string out;
   while (!path.empty()) {
     const base::Character one = base::first_character(path);
@@ -234,6 +237,45 @@ std::string escaped(std::string_view path) {
     path.remove_prefix(one.length);
   }
   return out;
+}
+
+Replaced replace_paths(std::string_view data, const Move& move, bool code) {
+  Replaced out;
+  size_t from = 0;
+  Hits found(move);
+  for (Hit hit = found.next(data, 0); hit.at != std::string_view::npos; hit = found.next(data, from)) {
+    const char before = code && hit.at > 0 ? data[hit.at - 1] : '\0';
+    out.data.append(data.substr(from, hit.at - from));
+    out.data.append(before == '\'' || before == '"' ? in_literal(move.new_prefix, before) : move.new_prefix);
+    from = hit.at + hit.length;
+    ++out.hits;
+  }
+  out.data.append(data.substr(from));
+  return out;
+}
+
+}  // namespace
+
+size_t find_prefix(std::string_view data, std::string_view prefix, size_t from) {
+  if (prefix.empty()) return std::string_view::npos;
+  for (size_t at = data.find(prefix, from); at != std::string_view::npos; at = data.find(prefix, at + 1))
+    if (ends_name(data, at + prefix.size()) && begins_path(data, at)) return at;
+  return std::string_view::npos;
+}
+
+Replaced replace_text(std::string_view data, const Move& move) { return replace_paths(data, move, false); }
+
+Replaced replace_in_code(std::string_view data, const Move& move) { return replace_paths(data, move, true); }
+
+std::string spelled(std::string_view path, Spelling spelling) {
+  switch (spelling) {
+    case Spelling::kPlain: break;
+    case Spelling::kAscii: return in_ascii(path);
+    case Spelling::kSingleQuoted: return in_literal(path, '\'');
+    case Spelling::kDoubleQuoted: return in_literal(path, '"');
+    case Spelling::kShell: return in_shell(path);
+  }
+  return std::string(path);
 }
 
 BinaryReplaced replace_binary(std::string_view data, const Move& move, std::optional<size_t> placeholder_length) {

@@ -32,8 +32,14 @@ struct Replaced {
   size_t hits = 0;
 };
 Replaced replace_text(std::string_view data, const Move& move);
-// As JSON spells a path that is not ASCII: "/\u7528\u6237/llm". The path itself if it is.
-std::string escaped(std::string_view path);
+// The same in a text of Python, JSON or C: directly behind a quote the new place is spelled as a literal with such quotes spells it.
+Replaced replace_in_code(std::string_view data, const Move& move);
+
+// How texts spell a path: as it is; as JSON does what is not ASCII, "/\u7528\u6237/llm"; as a literal within single or double quotes does
+// backslashes and its own quotes, "/home/o\'brien/llm"; and as a shell does single quotes within such, "/home/o'\''brien/llm".
+enum class Spelling { kPlain, kAscii, kSingleQuoted, kDoubleQuoted, kShell };
+inline constexpr Spelling kOtherSpellings[] = {Spelling::kAscii, Spelling::kSingleQuoted, Spelling::kDoubleQuoted, Spelling::kShell};
+std::string spelled(std::string_view path, Spelling spelling);
 
 // Programs and libraries: a path is (a part of) a string that ends with a NUL, in UTF-8, UTF-16 or UTF-32. The length of the file stays.
 // placeholder_length, of a file that its package prepared for being moved (conda's): what is shorter is filled with NULs at the end of the
@@ -65,6 +71,8 @@ std::optional<std::string> write_shebang(const Shebang& shebang, std::string_vie
 // A script that activates a venv, for sh, csh or fish: VIRTUAL_ENV as each of them sets it. A value without quotes, or in single ones, is
 // written as a word of the shell, so that a blank in the new place does no harm; in double quotes it stays where that is enough.
 Replaced replace_activation(std::string_view script, const Move& move);
+// The place that such a line sets, if it sets one and says it without expanding anything.
+std::optional<std::string> activation_place(std::string_view line);
 // "/old/lib/x" becomes "/new/lib/x"; any other path stays.
 std::string moved_path(const std::string& path, const Move& move);
 

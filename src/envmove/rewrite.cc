@@ -1,5 +1,8 @@
 #include "envmove/rewrite.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "base/counted.h"
@@ -31,16 +34,29 @@ Rewritten rewrite_binary(std::string_view data, const Managed* managed, const Mo
   return {std::move(done.data), done.hits, ""};
 }
 
-// As the path is spelled, and as JSON spells it.
-Replaced replace_spellings(std::string_view data, const Move& move) {
-  Replaced out = replace_text(data, move);
-  Move spelled{{}, escaped(move.new_prefix)};
-  for (const std::string& old : move.old_prefixes)
-    if (std::string other = escaped(old); other != old) spelled.old_prefixes.push_back(std::move(other));
-  if (spelled.old_prefixes.empty()) return out;
-  Replaced again = replace_text(out.data, spelled);
-  again.hits += out.hits;
-  return again;
+// Shells read a backslash within single quotes as one.
+bool is_shell_script(std::string_view path, std::string_view data) {
+  constexpr std::string_view kEndings[] = {".sh", ".bash", ".zsh", ".csh", ".fish"};
+  if (std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view ending) { return path.ends_with(ending); })) return true;
+  const std::optional<Shebang> shebang = read_shebang(data);
+  return path == "bin/activate" || (shebang && !shebang->by_shell && shebang->interpreter.ends_with("sh"));
+}
+
+// However the path is spelled.
+Replaced replace_spellings(std::string_view data, const Move& move, bool code) {
+  Replaced out = code ? replace_in_code(data, move) : replace_text(data, move);
+  for (const Spelling spelling : kOtherSpellings) {
+    const bool of_code = spelling == Spelling::kSingleQuoted || spelling == Spelling::kDoubleQuoted;
+    if (code ? spelling == Spelling::kShell : of_code) continue;
+    Move other{{}, spelled(move.new_prefix, spelling)};
+    for (const std::string& old : move.old_prefixes)
+      if (std::string text = spelled(old, spelling); text != old) other.old_prefixes.push_back(std::move(text));
+    if (other.old_prefixes.empty()) continue;
+    Replaced again = replace_text(out.data, other);
+    out.data = std::move(again.data);
+    out.hits += again.hits;
+  }
+  return out;
 }
 
 Rewritten no_first_line(const std::string& interpreter, size_t hits) {
@@ -57,22 +73,23 @@ Rewritten rewrite_zip_program(std::string_view data, const Move& move) {
   return {std::move(*whole), 1, ""};
 }
 
-Rewritten rewrite_text(std::string_view data, const Move& move) {
+Rewritten rewrite_text(std::string_view path, std::string_view data, const Move& move) {
+  const bool code = !is_shell_script(path, data);
   std::optional<Shebang> shebang = read_shebang(data);
   std::string interpreter = shebang ? moved_path(shebang->interpreter, move) : "";
   if (!shebang || interpreter == shebang->interpreter) {
-    Replaced all = replace_spellings(data, move);
+    Replaced all = replace_spellings(data, move, code);
     return {std::move(all.data), all.hits, ""};
   }
-  Replaced rest = replace_spellings(data.substr(shebang->end), move);
+  Replaced rest = replace_spellings(data.substr(shebang->end), move, code);
   std::optional<std::string> whole = write_shebang(*shebang, interpreter, rest.data);
   if (!whole) return no_first_line(interpreter, rest.hits + 1);
   return {std::move(*whole), rest.hits + 1, ""};
 }
 
-Rewritten rewrite_activation(std::string_view data, const Move& move) {
+Rewritten rewrite_activation(std::string_view path, std::string_view data, const Move& move) {
   Replaced set = replace_activation(data, move);
-  Rewritten rest = rewrite_text(set.data, move);
+  Rewritten rest = rewrite_text(path, set.data, move);
   rest.hits += set.hits;
   return rest;
 }
@@ -119,7 +136,7 @@ Rewritten rewrite(std::string_view path, std::string_view data, FileClass file_c
   if (file_class == FileClass::kText && is_url_file(path))
     if (std::optional<Replaced> done = replace_urls(data, move, "\n")) return {done->hits > 0 ? std::move(done->data) : "", done->hits, ""};
   switch (file_class) {
-    case FileClass::kText: return path.starts_with("bin/activate") ? rewrite_activation(data, move) : rewrite_text(data, move);
+    case FileClass::kText: return path.starts_with("bin/activate") ? rewrite_activation(path, data, move) : rewrite_text(path, data, move);
     case FileClass::kBinary: return rewrite_binary(data, managed, move);
     case FileClass::kZipProgram: return rewrite_zip_program(data, move);
     case FileClass::kBytecode:

@@ -18,7 +18,8 @@ constexpr size_t kPiece = 1 << 20;
 std::vector<std::string> needles(const Move& move, bool wide, bool urls) {
   std::vector<std::string> out = move.old_prefixes;
   for (const std::string& old : move.old_prefixes)
-    if (std::string spelled = escaped(old); spelled != old) out.push_back(std::move(spelled));
+    for (const Spelling spelling : kOtherSpellings)
+      if (std::string other = spelled(old, spelling); other != old) out.push_back(std::move(other));
   if (urls)
     for (const std::string& old : move.old_prefixes) out.push_back(url_of_path(old));
   for (const std::string& old : move.old_prefixes) {

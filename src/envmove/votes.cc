@@ -44,7 +44,7 @@ class Count {
  private:
   void add(std::string_view prefix, Source source) {
     while (prefix.size() > 1 && prefix.ends_with('/')) prefix.remove_suffix(1);
-    if (!prefix.starts_with('/') || is_of_the_system(prefix) || prefix.find_first_of("\n$`\"'") != std::string_view::npos) return;
+    if (!prefix.starts_with('/') || is_of_the_system(prefix) || prefix.find('\n') != std::string_view::npos) return;
     if (prefix.find("/../") != std::string_view::npos || prefix.ends_with("/..")) return;
     if (is_of_the_base(std::string(prefix))) return;
     auto at = std::find_if(all_.begin(), all_.end(), [&](const Candidate& one) { return one.prefix == prefix; });
@@ -83,22 +83,13 @@ class Count {
   void assignment(const File& file, std::string_view key, Source source) {
     const std::string text = read(file);
     for (std::string_view line : base::split_lines(text))
-      if (line.starts_with(key)) return add(base::trim(line.substr(key.size())), source);
+      if (line.starts_with(key) && line.find('$') == std::string_view::npos) return add(base::trim(line.substr(key.size())), source);
   }
 
-  // VIRTUAL_ENV="/old" and setenv VIRTUAL_ENV "/old", quoted in either way or not at all.
   void activate(const File& file) {
     const std::string text = read(file);
-    for (std::string_view line : base::split_lines(text)) {
-      line = base::trim(line);
-      for (std::string_view key : {"VIRTUAL_ENV=", "setenv VIRTUAL_ENV ", "set -gx VIRTUAL_ENV "}) {
-        if (!line.starts_with(key)) continue;
-        std::string_view value = base::trim(line.substr(key.size()));
-        if (value.size() > 1 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0])
-          value = value.substr(1, value.size() - 2);
-        add(value, Source::kActivate);
-      }
-    }
+    for (std::string_view line : base::split_lines(text))
+      if (const std::optional<std::string> place = activation_place(line)) add(*place, Source::kActivate);
   }
 
   // 'prefix': '/old', of the variables Python was built with.

@@ -107,11 +107,31 @@ TEST(ReplaceBinary, InAProgramThatNobodyPreparedNothingShifts) {
   EXPECT_EQ(envmove::replace_binary(data, {{"/old/place"}, "/much/longer"}, std::nullopt).too_long.size(), 4u);
 }
 
-TEST(Escaped, AsJsonAndAsciiSpellIt) {
-  EXPECT_EQ(envmove::escaped("/home/用户/a-b"), "/home/\\u7528\\u6237/a-b");
-  EXPECT_EQ(envmove::escaped("/\xf0\x9f\x98\x80"), "/\\ud83d\\ude00");
-  EXPECT_EQ(envmove::escaped("/plain"), "/plain");
-  EXPECT_EQ(envmove::escaped("/\xff"), "/\xff") << "no text";
+TEST(Spelled, AsJsonAndAsciiDo) {
+  using envmove::Spelling;
+  EXPECT_EQ(envmove::spelled("/home/用户/a-b", Spelling::kAscii), "/home/\\u7528\\u6237/a-b");
+  EXPECT_EQ(envmove::spelled("/\xf0\x9f\x98\x80", Spelling::kAscii), "/\\ud83d\\ude00");
+  EXPECT_EQ(envmove::spelled("/plain", Spelling::kAscii), "/plain");
+  EXPECT_EQ(envmove::spelled("/\xff", Spelling::kAscii), "/\xff") << "no text";
+}
+
+TEST(Spelled, AsLiteralsDo) {
+  using envmove::Spelling;
+  for (Spelling spelling : envmove::kOtherSpellings) EXPECT_EQ(envmove::spelled("/opt/a b$", spelling), "/opt/a b$");
+  EXPECT_EQ(envmove::spelled("/o'b/c", Spelling::kShell), "/o'\\''b/c");
+  EXPECT_EQ(envmove::spelled(R"(/o'b/"c\d)", Spelling::kSingleQuoted), R"(/o\'b/"c\\d)");
+  EXPECT_EQ(envmove::spelled(R"(/o'b/"c\d)", Spelling::kDoubleQuoted), R"(/o'b/\"c\\d)");
+}
+
+TEST(ReplaceInCode, ALiteralStaysOne) {
+  const envmove::Move there{{"/opt/llm"}, R"(/home/o'brien/a"b\c)"};
+  const std::string text = R"(MAPPING = {'a': '/opt/llm/src', "b": "/opt/llm", 'c': ' /opt/llm'}  # /opt/llm)";
+  auto done = envmove::replace_in_code(text, there);
+  EXPECT_EQ(done.hits, 4u);
+  EXPECT_EQ(done.data, R"(MAPPING = {'a': '/home/o\'brien/a"b\\c/src', "b": "/home/o'brien/a\"b\\c", 'c': ' /home/o'brien/a"b\c'})"
+                       R"(  # /home/o'brien/a"b\c)");
+  EXPECT_EQ(envmove::replace_in_code("x = '/opt/llm'", {{"/opt/llm"}, "/opt/llm/o'b"}).data, R"(x = '/opt/llm/o\'b')");
+  EXPECT_EQ(envmove::replace_in_code(R"(x = '/opt/llm/o\'b')", {{"/opt/llm"}, "/opt/llm/o'b"}).hits, 0u) << "it is there already";
 }
 
 TEST(ReplaceBinary, WideStrings) {
@@ -173,6 +193,19 @@ TEST(Activation, AValueIsAWordOfTheShell) {
   EXPECT_EQ(done("setenv VIRTUAL_ENV /old\n", "/a b"), "setenv VIRTUAL_ENV '/a b'\n");
   EXPECT_EQ(done("set -gx VIRTUAL_ENV /old\n", "/new"), "set -gx VIRTUAL_ENV /new\n");
   EXPECT_EQ(done("VIRTUAL_ENV=/old2\n", "/new"), "VIRTUAL_ENV=/old2\n");
+  // As Python 3.13 writes it.
+  EXPECT_EQ(done("        VIRTUAL_ENV=$(cygpath /old)\n        export VIRTUAL_ENV\n", "/o'b"),
+            "        VIRTUAL_ENV=$(cygpath '/o'\\''b')\n        export VIRTUAL_ENV\n");
+  EXPECT_EQ(done("        export VIRTUAL_ENV='/old'\n", "/a b"), "        export VIRTUAL_ENV='/a b'\n");
+}
+
+TEST(Activation, APlaceIsReadAsTheShellReadsIt) {
+  EXPECT_EQ(envmove::activation_place("VIRTUAL_ENV='/o'\\''b'"), "/o'b");
+  EXPECT_EQ(envmove::activation_place("  export VIRTUAL_ENV=\"/a b\"  "), "/a b");
+  EXPECT_EQ(envmove::activation_place("set -gx VIRTUAL_ENV /a\\ b"), "/a b");
+  for (const char* line : {"VIRTUAL_ENV=$HOME/env", "VIRTUAL_ENV=\"$(pwd)\"", "VIRTUAL_ENV=/a b", "VIRTUAL_ENV='/a", "VIRTUAL_ENV=/a\\",
+                           "VIRTUAL_ENV=`pwd`", "unset VIRTUAL_ENV", ""})
+    EXPECT_FALSE(envmove::activation_place(line)) << line;
 }
 
 // For random places and contents: what was moved there and back is what it was, and no binary changes its length.

@@ -38,13 +38,26 @@ TEST(Rehome, AMovedVenvIsTheOneMadeThere) {
   EXPECT_TRUE(repair(here).changes.empty()) << "a second one finds nothing to do";
 }
 
+// And so is what was moved away from there.
 TEST(Rehome, APlaceThatAShellHasToQuoteIsActivated) {
   for (const char* name : {"o'brien", "a\"b", "a$HOME", "a`id`", "a\\b", "a b"}) {
-    const std::string root = fs::path(scratch::folder("rehome-test")) / name;
+    const fs::path folder = scratch::folder("rehome-test");
+    const std::string root = folder / name, plain = folder / "plain";
     make_venv(root, "/far/env", 1);
-    repair(root);
-    ::setenv("ROOT", root.c_str(), 1);
-    EXPECT_EQ(std::system(R"(sh -c '. "$ROOT/bin/activate" && test "$VIRTUAL_ENV" = "$ROOT"')"), 0) << name;
+    write(fs::path(root) / "bin/activate", "VIRTUAL_ENV=/far/env\n");  // as Python's own; that of small_venv.h is as virtualenv's
+    write(fs::path(root) / "etc/profile.sh", "TOOL='/far/env/tool'\n");
+    write(fs::path(root) / kSite / "_editable_tool.py", "MAP = {'tool': '/far/env/src', \"other\": \"/far/env\"}\n");
+    for (const std::string& place : {root, plain}) {
+      if (place == plain) fs::rename(root, plain);
+      repair(place);
+      ::setenv("ROOT", place.c_str(), 1);
+      EXPECT_EQ(std::system(R"(sh -c '. "$ROOT/bin/activate" && test "$VIRTUAL_ENV" = "$ROOT"')"), 0) << name << " " << place;
+      EXPECT_EQ(std::system(R"(cd "$ROOT"/lib/python3*/site-packages && /usr/bin/python3 -c 'import os, _editable_tool as e
+assert e.MAP == {"tool": os.environ["ROOT"] + "/src", "other": os.environ["ROOT"]}')"),
+                0)
+          << name << " " << place;
+      fs::remove_all(fs::path(place) / kSite / "__pycache__");
+    }
   }
   ::unsetenv("ROOT");
 }
