@@ -21,7 +21,7 @@ Packer::~Packer() = default;
 Packing Packer::pack(std::string_view bytes, Effort effort, std::string& out) {
   PHALANX_CHECK(bytes.size() <= kMostPackedBytes);
   const auto number = static_cast<size_t>(effort);
-  const size_t before = out.size(), 
+  const size_t before = out.size(),
                room = std::max<size_t>(LZ4_COMPRESSBOUND(bytes.size()), libdeflate_deflate_compress_bound(nullptr, bytes.size()));
   out.resize(before + room);
   size_t size = 0;

@@ -15,8 +15,8 @@ bool inflate(std::string_view block, std::string& out) {
   libdeflate_decompressor* one = libdeflate_alloc_decompressor();
   if (!one) return false;
   size_t read = 0;
-  const bool whole = libdeflate_deflate_decompress_ex(one, block.data(), block.size(), out.data(), out.size(), &read, nullptr) ==
-                     LIBDEFLATE_SUCCESS;
+  const bool whole =
+      libdeflate_deflate_decompress_ex(one, block.data(), block.size(), out.data(), out.size(), &read, nullptr) == LIBDEFLATE_SUCCESS;
   libdeflate_free_decompressor(one);
   return whole && read == block.size();
 }

@@ -102,6 +102,14 @@ void say_what_is_special(const envmove::Carried& carried, const std::string& bas
   print(stderr, out);
 }
 
+void say_if_activate_fails(const std::string& place, base::Language language) {
+  if (place.find(':') != std::string::npos)
+    print(stderr,
+          tr(language, "phalanx: warning: {} has a colon, so PATH cannot name it and activating it does nothing; start {}/bin/python",
+             place, place) +
+              "\n");
+}
+
 ProgressLine::ProgressLine(std::string what, base::Language language)
     : what_(std::move(what)), language_(language), shown_(isatty(2) == 1) {}
 

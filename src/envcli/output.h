@@ -32,6 +32,8 @@ base::Result<std::string> plain_place(const std::string& path);
 std::string index_folder();
 // Of an environment that is about to be sent or packed: what comes along, what is missing, and what stays as it is.
 void say_what_is_special(const envmove::Carried& carried, const std::string& base, base::Language language);
+// Of a place that PATH cannot name.
+void say_if_activate_fails(const std::string& place, base::Language language);
 
 // A line of files read, rewritten a few times a second on a terminal; nothing elsewhere.
 class ProgressLine {

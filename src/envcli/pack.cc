@@ -84,6 +84,7 @@ base::Result<int> unpack(const Request& request) {
   print(stdout, tr(language, "{}: {} files, {} unpacked and {} repaired in {}", place, unpacked.extracted.files,
                    base::format_bytes(unpacked.extracted.bytes), unpacked.rewritten, base::format_duration(os::mono_now() - began)) +
                     "\n");
+  say_if_activate_fails(place, language);
   TRY_ASSIGN(const envmove::Environment environment, envmove::read_environment(place));
   Request verified = request;
   verified.hashes = true;

@@ -31,6 +31,7 @@ base::Result<int> prepare(const Request& request, const envmove::Environment& en
     TRY_ASSIGN(carried, envmove::carry(environment, {to, index_folder()}, aside, progress));
   }
   say_what_is_special(carried, environment.base, language);
+  say_if_activate_fails(to, language);
   const sync::Prepared prepared{environment.root, to, carried.mode, std::move(carried.manifest), std::move(aside.at)};
   TRY(os::write_all(kAnswerFd, sync::encode(prepared), "the list of the environment"));
   return 0;

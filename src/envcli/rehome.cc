@@ -96,6 +96,7 @@ base::Result<int> rehome(const Request& request, const Environment& environment)
   print(stdout,
         tr(language, "{}: {} files repaired in {}", environment.root, plan.changes.size(), base::format_duration(os::mono_now() - began)) +
             "\n");
+  say_if_activate_fails(environment.root, language);
   return plan.problems.empty() ? 0 : 1;
 }
 

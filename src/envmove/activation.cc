@@ -7,7 +7,7 @@
 namespace phalanx::envmove {
 namespace {
 
-// What sets the variable in sh, csh and fish (CPython, Lib/venv/scripts), and what follows the value. The second is a line of 3.13 for Windows.
+// What sets the variable in sh, csh and fish (CPython, Lib/venv/scripts), and what follows the value. The second: 3.13, on Windows.
 struct Form {
   std::string_view before, behind;
 };

@@ -195,6 +195,34 @@ class Environments(unittest.TestCase):
         self.assertEqual((verified.returncode, 'nothing is wrong' in verified.stdout), (0, True), verified.stdout)
         self.assertEqual(output(third + '/bin/hello').strip(), third)
 
+    def test_places_that_shells_and_literals_quote(self):
+        made = self.folder + '/quoted'
+        output(sys.executable, '-m', 'venv', '--without-pip', made)
+        site = 'lib/python%d.%d/site-packages' % sys.version_info[:2]
+        os.makedirs(made + '/src/tool')
+        # As setuptools writes it: repr() of a dictionary.
+        write('%s/%s/__editable___tool_1_0_finder.py' % (made, site), 'MAPPING = %r\n' % {'tool': made + '/src/tool'})
+        write('%s/bin/hello' % made, '#!%s/bin/python\nprint("hello")\n' % made, 0o755)
+        tar_to(made, made + '.before')
+        use = 'import __editable___tool_1_0_finder as f; print(f.MAPPING["tool"])'
+        for name in ("o'brien", 'a"b\\c', 'a b', 'a:b', 'quoted'):  # the last is the first again
+            old, new = made, self.folder + '/' + name
+            os.rename(old, new)
+            with self.subTest(place=name):
+                done = phalanx('rehome', new)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertEqual(output(new + '/bin/python', '-I', '-B', '-c', use).strip(), new + '/src/tool')
+                self.assertEqual(output(new + '/bin/hello').strip(), 'hello')
+                activated = subprocess.run(['bash', '-c', '. "$1/bin/activate" && command -v python', 'bash', new],
+                                           capture_output=True, text=True)
+                self.assertEqual(activated.stdout.strip() == new + '/bin/python', ':' not in name, 'PATH separates by colons')
+                self.assertEqual('has a colon' in done.stderr, ':' in name, done.stderr)
+                verified = phalanx('verify', new)
+                self.assertEqual((verified.returncode, 'nothing is wrong' in verified.stdout), (0, True), verified.stdout)
+            made = new
+        left = [path for path in differences(made, made + '.before') if not path.startswith('bin/activate')]
+        self.assertEqual(left, [], 'those may be quoted otherwise now')
+
     def test_python_does_not_go_on_with_what_it_had_compiled(self):
         old, new, unpacked = (self.folder + '/compiled' + digit for digit in '123')
         output(sys.executable, '-m', 'venv', '--without-pip', old)

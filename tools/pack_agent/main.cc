@@ -43,7 +43,8 @@ int main(int argc, char** argv) {
   if (!program.ok()) return fail(program.error().render());
   std::optional<std::string> id = build_id(*program);
   if (!id) return fail(fmt::format("{} has not exactly one build id", argv[1]));
-  base::Result<std::string> packed = base::gzip(*program, std::string_view(argv[2]) == "small" ? base::GzipLevel::kSmallest : base::GzipLevel::kFast);
+  base::Result<std::string> packed =
+      base::gzip(*program, std::string_view(argv[2]) == "small" ? base::GzipLevel::kSmallest : base::GzipLevel::kFast);
   if (!packed.ok()) return fail(packed.error().render());
   for (const auto& [path, text] :
        {std::pair{argv[3], *packed}, {argv[4], fmt::format("\"{}\", \"{}\", {}\n", *id, base::sha256_hex(*program), program->size())}})

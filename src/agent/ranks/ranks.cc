@@ -16,8 +16,8 @@ namespace phalanx::agent {
 namespace {
 constexpr size_t kReadBytes = 128 << 10;
 constexpr size_t kErrorFileBytes = 64 << 10;
-constexpr size_t kTailBytes = 8 << 10;         // of each stream, kept for the case that the rank fails
-constexpr int kLastReads = 64;                 // of what a rank that has ended left in a pipe: more than the pipe holds
+constexpr size_t kTailBytes = 8 << 10;  // of each stream, kept for the case that the rank fails
+constexpr int kLastReads = 64;          // of what a rank that has ended left in a pipe: more than the pipe holds
 }  // namespace
 
 Ranks::~Ranks() {

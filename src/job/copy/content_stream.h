@@ -51,10 +51,10 @@ class ContentStream {
   PackingEffort& effort_;
   Wanted wanted_;
   sync::ContentReader content_;
-  Place place_;                   // of what is read next
-  bool begun_ = false;            // the content of place_.next is being read
+  Place place_;         // of what is read next
+  bool begun_ = false;  // the content of place_.next is being read
   base::Packer packer_;
-  std::string packed_;  // used again
+  std::string packed_;            // used again
   std::unique_ptr<char[]> read_;  // of the block that is being made
   std::vector<Block> blocks_;
   size_t first_ = 0;  // the number of blocks_.front()

@@ -254,10 +254,9 @@ void CopyToHosts::tick() {
     if (connection->pending() != host.pending) host.heard = now;
     host.pending = connection->pending();
     if (now - host.heard > kSilence)
-      fail(h,
-           base::fail(ErrorKind::kTimeout,
-                      fmt::format("{}: no data was taken and nothing was heard for 2 minutes while files were copied", host.copied.name))
-               .with_hint("run the same command again; files that have arrived are not sent again"));
+      fail(h, base::fail(ErrorKind::kTimeout,
+                         fmt::format("{}: no data was taken and nothing was heard for 2 minutes while files were copied", host.copied.name))
+                  .with_hint("run the same command again; files that have arrived are not sent again"));
   }
   for (size_t h = 0; h < hosts_.size(); ++h)
     if (hosts_[h].chain && hosts_[h].chain->leads(h)) hosts_[h].chain->tick(now);

@@ -35,14 +35,16 @@ bool comes_back(std::string_view bytes, Effort effort) {
 // By hand, from the description of the format.
 TEST(Packing, BlocksOfLz4AreRead) {
   EXPECT_TRUE(gives(Packing::kLz4, std::string("\x50hello", 6), "hello"));
-  EXPECT_TRUE(gives(Packing::kLz4, std::string("\x13"
+  EXPECT_TRUE(gives(Packing::kLz4,
+                    std::string("\x13"
                                 "a\x01\x00"
                                 "\x50"
                                 "bcdef",
                                 10),
                     "aaaaaaaabcdef"))
       << "a match that overlaps itself";
-  EXPECT_TRUE(gives(Packing::kLz4, std::string("\xf0\x00"
+  EXPECT_TRUE(gives(Packing::kLz4,
+                    std::string("\xf0\x00"
                                 "0123456789abcde",
                                 17),
                     "0123456789abcde"))
