@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/unicode.h"
+#include "envmove/literals.h"
 
 namespace phalanx::envmove {
 namespace {
@@ -60,15 +61,6 @@ std::string in_shell(std::string_view path) {
   return out;
 }
 
-std::string in_literal(std::string_view path, char quote) {
-  std::string out;
-  for (char c : path) {
-    if (c == '\\' || c == quote) out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 struct Hit {
   size_t at = std::string_view::npos;
   size_t length = 0;  // of the old prefix
@@ -80,8 +72,8 @@ struct Hit {
 class Hits {
  public:
   explicit Hits(const Move& move) : move_(move), now_{move.new_prefix}, next_(move.old_prefixes.size()) {
-    for (char quote : {'\'', '"'})
-      if (std::string literal = in_literal(move.new_prefix, quote); literal != move.new_prefix) now_.push_back(std::move(literal));
+    for (const Spelling spelling : kOtherSpellings)
+      if (std::string other = spelled(move.new_prefix, spelling); other != move.new_prefix) now_.push_back(std::move(other));
   }
 
   // `from` never falls; what lies behind it stays as it is.
@@ -239,14 +231,20 @@ std::string in_ascii(std::string_view path) {
   return out;
 }
 
-Replaced replace_paths(std::string_view data, const Move& move, bool code) {
+// quote: of the literal around it; '\0': none. Then it is spelled as what it replaces.
+std::string spelled_at(std::string_view place, char quote, Spelling spelling) {
+  const bool literally = spelling == Spelling::kPlain || spelling == Spelling::kSingleQuoted || spelling == Spelling::kDoubleQuoted;
+  return literally && quote != '\0' ? in_literal(place, quote) : spelled(place, spelling);
+}
+
+Replaced replace_paths(std::string_view data, const Move& move, Code code, Spelling spelling) {
   Replaced out;
   size_t from = 0;
   Hits found(move);
+  Literals literals(data, code);
   for (Hit hit = found.next(data, 0); hit.at != std::string_view::npos; hit = found.next(data, from)) {
-    const char before = code && hit.at > 0 ? data[hit.at - 1] : '\0';
     out.data.append(data.substr(from, hit.at - from));
-    out.data.append(before == '\'' || before == '"' ? in_literal(move.new_prefix, before) : move.new_prefix);
+    out.data.append(spelled_at(move.new_prefix, literals.around(hit.at), spelling));
     from = hit.at + hit.length;
     ++out.hits;
   }
@@ -263,9 +261,23 @@ size_t find_prefix(std::string_view data, std::string_view prefix, size_t from) 
   return std::string_view::npos;
 }
 
-Replaced replace_text(std::string_view data, const Move& move) { return replace_paths(data, move, false); }
+Replaced replace_text(std::string_view data, const Move& move) { return replace_paths(data, move, Code::kNone, Spelling::kPlain); }
 
-Replaced replace_in_code(std::string_view data, const Move& move) { return replace_paths(data, move, true); }
+Replaced replace_spellings(std::string_view data, const Move& move, Code code) {
+  Replaced out = replace_paths(data, move, code, Spelling::kPlain);
+  for (const Spelling spelling : kOtherSpellings) {
+    const bool of_literals = spelling == Spelling::kSingleQuoted || spelling == Spelling::kDoubleQuoted;
+    if (code == Code::kNone ? of_literals : spelling == Spelling::kShell) continue;
+    Move other{{}, move.new_prefix};
+    for (const std::string& old : move.old_prefixes)
+      if (std::string text = spelled(old, spelling); text != old) other.old_prefixes.push_back(std::move(text));
+    if (other.old_prefixes.empty()) continue;
+    Replaced again = replace_paths(out.data, other, code, spelling);
+    out.data = std::move(again.data);
+    out.hits += again.hits;
+  }
+  return out;
+}
 
 std::string spelled(std::string_view path, Spelling spelling) {
   switch (spelling) {

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "envmove/literals.h"
+
 namespace phalanx::envmove {
 
 // Where `prefix` begins in `data`, at or after `from`. "/envs/llm" is not found in "/envs/llm2", "/envs/llm.old" or "/mnt/envs/llm" (conda
@@ -32,14 +34,13 @@ struct Replaced {
   size_t hits = 0;
 };
 Replaced replace_text(std::string_view data, const Move& move);
-// The same in a text of Python, JSON or C: directly behind a quote the new place is spelled as a literal with such quotes spells it.
-Replaced replace_in_code(std::string_view data, const Move& move);
-
 // How texts spell a path: as it is; as JSON does what is not ASCII, "/\u7528\u6237/llm"; as a literal within single or double quotes does
 // backslashes and its own quotes, "/home/o\'brien/llm"; and as a shell does single quotes within such, "/home/o'\''brien/llm".
 enum class Spelling { kPlain, kAscii, kSingleQuoted, kDoubleQuoted, kShell };
 inline constexpr Spelling kOtherSpellings[] = {Spelling::kAscii, Spelling::kSingleQuoted, Spelling::kDoubleQuoted, Spelling::kShell};
 std::string spelled(std::string_view path, Spelling spelling);
+// Text in which the place may be spelled in any of these ways. Within a literal the new place is spelled as the literal has to.
+Replaced replace_spellings(std::string_view data, const Move& move, Code code);
 
 // Programs and libraries: a path is (a part of) a string that ends with a NUL, in UTF-8, UTF-16 or UTF-32. The length of the file stays.
 // placeholder_length, of a file that its package prepared for being moved (conda's): what is shorter is filled with NULs at the end of the

@@ -1,7 +1,7 @@
 #include "envmove/rewrite.h"
 
 #include <algorithm>
-#include <iterator>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -34,29 +34,19 @@ Rewritten rewrite_binary(std::string_view data, const Managed* managed, const Mo
   return {std::move(done.data), done.hits, ""};
 }
 
-// Shells read a backslash within single quotes as one.
-bool is_shell_script(std::string_view path, std::string_view data) {
-  constexpr std::string_view kEndings[] = {".sh", ".bash", ".zsh", ".csh", ".fish"};
-  if (std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view ending) { return path.ends_with(ending); })) return true;
-  const std::optional<Shebang> shebang = read_shebang(data);
-  return path == "bin/activate" || (shebang && !shebang->by_shell && shebang->interpreter.ends_with("sh"));
+bool ends_with_any(std::string_view path, std::span<const std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return path.ends_with(ending); });
 }
 
-// However the path is spelled.
-Replaced replace_spellings(std::string_view data, const Move& move, bool code) {
-  Replaced out = code ? replace_in_code(data, move) : replace_text(data, move);
-  for (const Spelling spelling : kOtherSpellings) {
-    const bool of_code = spelling == Spelling::kSingleQuoted || spelling == Spelling::kDoubleQuoted;
-    if (code ? spelling == Spelling::kShell : of_code) continue;
-    Move other{{}, spelled(move.new_prefix, spelling)};
-    for (const std::string& old : move.old_prefixes)
-      if (std::string text = spelled(old, spelling); text != old) other.old_prefixes.push_back(std::move(text));
-    if (other.old_prefixes.empty()) continue;
-    Replaced again = replace_text(out.data, other);
-    out.data = std::move(again.data);
-    out.hits += again.hits;
-  }
-  return out;
+// A shell reads a backslash within single quotes as one.
+Code code_of(std::string_view path, const std::optional<Shebang>& shebang) {
+  constexpr std::string_view kShell[] = {".sh", ".bash", ".zsh", ".csh", ".fish"}, kPython[] = {".py", ".pyi", ".json", ".ipynb"};
+  if (path == "bin/activate" || ends_with_any(path, kShell)) return Code::kNone;
+  if (ends_with_any(path, kPython)) return Code::kPython;
+  if (!shebang) return Code::kSome;
+  const std::string_view program = std::string_view(shebang->interpreter).substr(shebang->interpreter.rfind('/') + 1);
+  if (program.starts_with("python")) return Code::kPython;
+  return program.ends_with("sh") ? Code::kNone : Code::kSome;
 }
 
 Rewritten no_first_line(const std::string& interpreter, size_t hits) {
@@ -74,8 +64,8 @@ Rewritten rewrite_zip_program(std::string_view data, const Move& move) {
 }
 
 Rewritten rewrite_text(std::string_view path, std::string_view data, const Move& move) {
-  const bool code = !is_shell_script(path, data);
   std::optional<Shebang> shebang = read_shebang(data);
+  const Code code = code_of(path, shebang);
   std::string interpreter = shebang ? moved_path(shebang->interpreter, move) : "";
   if (!shebang || interpreter == shebang->interpreter) {
     Replaced all = replace_spellings(data, move, code);

@@ -123,15 +123,36 @@ TEST(Spelled, AsLiteralsDo) {
   EXPECT_EQ(envmove::spelled(R"(/o'b/"c\d)", Spelling::kDoubleQuoted), R"(/o'b/\"c\\d)");
 }
 
-TEST(ReplaceInCode, ALiteralStaysOne) {
+using envmove::Code;
+
+TEST(ReplaceSpellings, ALiteralStaysOne) {
   const envmove::Move there{{"/opt/llm"}, R"(/home/o'brien/a"b\c)"};
-  const std::string text = R"(MAPPING = {'a': '/opt/llm/src', "b": "/opt/llm", 'c': ' /opt/llm'}  # /opt/llm)";
-  auto done = envmove::replace_in_code(text, there);
-  EXPECT_EQ(done.hits, 4u);
-  EXPECT_EQ(done.data, R"(MAPPING = {'a': '/home/o\'brien/a"b\\c/src', "b": "/home/o'brien/a\"b\\c", 'c': ' /home/o'brien/a"b\c'})"
-                       R"(  # /home/o'brien/a"b\c)");
-  EXPECT_EQ(envmove::replace_in_code("x = '/opt/llm'", {{"/opt/llm"}, "/opt/llm/o'b"}).data, R"(x = '/opt/llm/o\'b')");
-  EXPECT_EQ(envmove::replace_in_code(R"(x = '/opt/llm/o\'b')", {{"/opt/llm"}, "/opt/llm/o'b"}).hits, 0u) << "it is there already";
+  auto done = [&](std::string_view text, Code code = Code::kPython) { return envmove::replace_spellings(text, there, code).data; };
+  EXPECT_EQ(done(R"(MAPPING = {'a': '/opt/llm/src', "b": "/opt/llm", 'c': '-I/opt/llm/x'}  # don't /opt/llm)"),
+            R"(MAPPING = {'a': '/home/o\'brien/a"b\\c/src', "b": "/home/o'brien/a\"b\\c", 'c': '-I/home/o\'brien/a"b\\c/x'})"
+            R"(  # don't /home/o'brien/a"b\c)");
+  EXPECT_EQ(done(R"("'--prefix=/opt/llm'")"), R"("'--prefix=/home/o'brien/a\"b\\c'")") << "the outer one encloses it";
+  EXPECT_EQ(done(R"(r'/opt/llm' + '/opt/llm')"), R"(r'/home/o'brien/a"b\c' + '/home/o\'brien/a"b\\c')") << "in r'…' nothing can be";
+  EXPECT_EQ(done("'''it's\n/opt/llm'''"), R"('''it's)"
+                                          "\n"
+                                          R"(/home/o\'brien/a"b\\c''')");
+  EXPECT_EQ(done("x = 'no end\n/opt/llm"), "x = 'no end\n/home/o'brien/a\"b\\c") << "a line ends a short one";
+  EXPECT_EQ(done(R"({"a": "\"/opt/llm\""})"), R"({"a": "\"/home/o'brien/a\"b\\c\""})");
+  EXPECT_EQ(done(R"(set(X "/opt/llm") # it's in /opt/llm)", Code::kSome),
+            R"(set(X "/home/o'brien/a\"b\\c") # it's in /home/o'brien/a"b\c)");
+  EXPECT_EQ(done("X='/opt/llm'", Code::kNone), R"(X='/home/o'brien/a"b\c')");
+}
+
+TEST(ReplaceSpellings, WhatIsThereAlreadyStays) {
+  const envmove::Move deeper{{"/opt/llm"}, "/opt/llm/o'b"};
+  for (const char* text : {"'/opt/llm'", "\"/opt/llm\"", "/opt/llm"}) {
+    const auto once = envmove::replace_spellings(text, deeper, Code::kPython);
+    EXPECT_EQ(once.hits, 1u) << text;
+    EXPECT_EQ(envmove::replace_spellings(once.data, deeper, Code::kPython).hits, 0u) << once.data;
+    const auto there = envmove::replace_spellings(text, {{"/opt/llm"}, R"(/o'"\)"}, Code::kPython);
+    EXPECT_EQ(envmove::replace_spellings(there.data, {{R"(/o'"\)"}, "/opt/llm"}, Code::kPython).data, text) << there.data;
+  }
+  EXPECT_EQ(envmove::replace_spellings(R"(X='/opt/llm/o'\''b')", deeper, Code::kNone).hits, 0u);
 }
 
 TEST(ReplaceBinary, WideStrings) {
