@@ -7,7 +7,6 @@
 #include <limits>
 #include <memory>
 
-#include "base/try.h"
 
 namespace phalanx::base {
 namespace {

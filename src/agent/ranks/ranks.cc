@@ -9,7 +9,6 @@
 
 #include "agent/scratch.h"
 #include "base/text.h"
-#include "base/try.h"
 #include "os/files.h"
 
 namespace phalanx::agent {

@@ -15,10 +15,10 @@ constexpr size_t kWorthIt = 16;  // a block is compressed where that saves one p
 
 }  // namespace
 
-ContentStream::ContentStream(std::string root, const sync::Manifest& manifest, const sync::Aside* aside, PackingEffort& effort,
+ContentStream::ContentStream(std::string root, const sync::Manifest& manifest, const sync::Aside* aside, Packers& packers,
                              Wanted wanted, Place place)
     : manifest_(manifest),
-      effort_(effort),
+      packers_(packers),
       wanted_(std::move(wanted)),
       content_(std::move(root), aside),
       place_(place),
@@ -26,10 +26,11 @@ ContentStream::ContentStream(std::string root, const sync::Manifest& manifest, c
 
 // Appends the frame of some contents.
 void ContentStream::put_contents(std::string& frames, std::string_view bytes) {
-  packed_.clear();
-  const base::Packing packing = packer_.pack(bytes, effort_.now(), packed_);
-  if (packed_.size() + bytes.size() / kWorthIt < bytes.size())
-    (void)wire::encode(frames, wire::CopyPacked{packing, static_cast<uint32_t>(bytes.size()), packed_});
+  std::string& packed = packers_.packed;
+  packed.clear();
+  const base::Packing packing = packers_.packer.pack(bytes, packers_.effort.now(), packed);
+  if (packed.size() + bytes.size() / kWorthIt < bytes.size())
+    (void)wire::encode(frames, wire::CopyPacked{packing, static_cast<uint32_t>(bytes.size()), packed});
   else (void)wire::encode(frames, wire::CopyBytes{bytes});
 }
 
@@ -58,7 +59,7 @@ bool ContentStream::make_block() {
   if (size == 0 && block.files == 0) return false;
   if (size > 0) {
     put_contents(block.frames, {read_.get(), size});
-    effort_.made(size, begin, os::mono_now());
+    packers_.effort.made(size, begin, os::mono_now());
   }
   block.bytes = size;
   block.after = place_;

@@ -32,9 +32,9 @@ class ContentStream {
     uint64_t files = 0;  // that begin in it
     Place after;
   };
-  // manifest, aside (may be null): as in CopyRequest. effort: of all streams of this thread. They outlive the object. place: where it
+  // manifest, aside (may be null): as in CopyRequest. packers: of all streams of this thread. They outlive the object. place: where it
   // begins.
-  ContentStream(std::string root, const sync::Manifest& manifest, const sync::Aside* aside, PackingEffort& effort, Wanted wanted,
+  ContentStream(std::string root, const sync::Manifest& manifest, const sync::Aside* aside, Packers& packers, Wanted wanted,
                 Place place);
 
   const Wanted& wanted() const { return wanted_; }
@@ -48,13 +48,11 @@ class ContentStream {
   void put_contents(std::string& frames, std::string_view bytes);
 
   const sync::Manifest& manifest_;
-  PackingEffort& effort_;
+  Packers& packers_;
   Wanted wanted_;
   sync::ContentReader content_;
   Place place_;         // of what is read next
   bool begun_ = false;  // the content of place_.next is being read
-  base::Packer packer_;
-  std::string packed_;            // used again
   std::unique_ptr<char[]> read_;  // of the block that is being made
   std::vector<Block> blocks_;
   size_t first_ = 0;  // the number of blocks_.front()

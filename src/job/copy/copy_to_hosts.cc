@@ -149,7 +149,7 @@ std::shared_ptr<ContentStream> CopyToHosts::contents_for(Wanted wanted) {
 }
 
 std::shared_ptr<ContentStream> CopyToHosts::stream_from(Wanted wanted, ContentStream::Place place) {
-  return std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, effort_, std::move(wanted), place);
+  return std::make_shared<ContentStream>(request_.root, *request_.manifest, request_.aside, packers_, std::move(wanted), place);
 }
 
 bool CopyToHosts::all_asked() const {

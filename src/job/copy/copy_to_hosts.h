@@ -112,7 +112,7 @@ class CopyToHosts {
   std::string list_;  // the manifest, encoded
   sync::ListChanges changes_;
   sync::SourceMark mark_;
-  PackingEffort effort_;
+  Packers packers_;
   std::vector<Host> hosts_;
   os::TimerId gathering_ = 0;
   hosts::Opener opener_;

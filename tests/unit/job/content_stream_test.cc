@@ -23,7 +23,7 @@ class Contents : public testing::Test {
     manifest_.entries.push_back({name, sync::Kind::kFile, content.size(), 0, std::string(sync::kDigestBytes, 'd')});
     all_ += content;
   }
-  job::ContentStream stream(job::ContentStream::Place place = {}) { return {root_, manifest_, nullptr, effort_, wanted_, place}; }
+  job::ContentStream stream(job::ContentStream::Place place = {}) { return {root_, manifest_, nullptr, packers_, wanted_, place}; }
   // What a host has of a block.
   static std::string contents(const job::ContentStream::Block& block) {
     wire::FrameReader reader;
@@ -46,7 +46,7 @@ class Contents : public testing::Test {
 
   std::string root_, all_;
   sync::Manifest manifest_;
-  job::PackingEffort effort_;
+  job::Packers packers_;
   job::Wanted wanted_;
 };
 

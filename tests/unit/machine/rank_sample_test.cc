@@ -143,6 +143,7 @@ TEST(RankUse, ReadsAStatLineWithANameThatHoldsAnything) {
 TEST(RankUse, TheTimeThatAHypervisorTakesAndThatOthersHaveTheCpu) {
   machine::CpuTimes times = machine::cpu_times_in("cpu  10 20 30 400 50 6 7 80 9 9\ncpu0 1 1 1 1\n");
   EXPECT_EQ(times.all, 603);
+  EXPECT_EQ(times.idle, 450);
   EXPECT_EQ(times.stolen, 80);
   for (const char* bad : {"", "cpu", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7", "cpu -1 2 3 4 5 6 7 8", "cpu a b c d e f g h"})
     EXPECT_EQ(machine::cpu_times_in(bad).all, 0) << bad;
