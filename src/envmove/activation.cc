@@ -7,12 +7,12 @@
 namespace phalanx::envmove {
 namespace {
 
-// What sets the variable in sh, csh and fish (CPython, Lib/venv/scripts), and what follows the value. The second: 3.13, on Windows.
+// What sets the variable in sh, csh and fish (CPython, Lib/venv/scripts), and what follows the value. The first: 3.13, on Windows.
 struct Form {
   std::string_view before, behind;
 };
-constexpr Form kForms[] = {{"VIRTUAL_ENV=", ""},
-                           {"VIRTUAL_ENV=$(cygpath ", ")"},
+constexpr Form kForms[] = {{"VIRTUAL_ENV=$(cygpath ", ")"},
+                           {"VIRTUAL_ENV=", ""},
                            {"export VIRTUAL_ENV=", ""},
                            {"setenv VIRTUAL_ENV ", ""},
                            {"set -gx VIRTUAL_ENV ", ""}};
@@ -22,13 +22,20 @@ std::optional<std::string> unquoted(std::string_view word) {
   std::string out;
   for (size_t at = 0; at < word.size();) {
     const char c = word[at];
-    if (c == '\'' || c == '"') {
+    if (c == '\'') {
       const size_t end = word.find(c, at + 1);
       if (end == std::string_view::npos) return std::nullopt;
-      const std::string_view within = word.substr(at + 1, end - at - 1);
-      if (c == '"' && within.find_first_of("$`\\") != std::string_view::npos) return std::nullopt;
-      out += within;
+      out += word.substr(at + 1, end - at - 1);
       at = end + 1;
+    } else if (c == '"') {
+      for (++at; at < word.size() && word[at] != '"'; ++at) {
+        if (word[at] == '$' || word[at] == '`') return std::nullopt;
+        const bool escapes =
+            word[at] == '\\' && std::string_view("$`\"\\").find(word[std::min(at + 1, word.size() - 1)]) != std::string_view::npos;
+        out += word[at += escapes ? 1 : 0];
+      }
+      if (at == word.size()) return std::nullopt;
+      ++at;
     } else if (c == '\\') {
       if (at + 1 == word.size()) return std::nullopt;
       out += word[at + 1];
@@ -44,8 +51,14 @@ std::optional<std::string> unquoted(std::string_view word) {
 
 struct Setting {
   std::string_view before, word, behind;  // the line
-  std::string value;
+  std::optional<std::string> value;       // nothing: the shell would make something else of the word than its writer meant, or it expands
 };
+
+// What stands between the outer quotes: Python before 3.12.7 wrote any place so.
+std::string as_written(std::string_view word) {
+  const bool quoted = word.size() > 1 && (word[0] == '"' || word[0] == '\'') && word.back() == word[0];
+  return std::string(quoted ? word.substr(1, word.size() - 2) : word);
+}
 
 std::optional<Setting> read_setting(std::string_view line) {
   const size_t indent = std::min(line.find_first_not_of(" \t"), line.size());
@@ -58,9 +71,7 @@ std::optional<Setting> read_setting(std::string_view line) {
     if (!out.word.ends_with(form.behind)) continue;
     out.word.remove_suffix(form.behind.size());
     out.behind = line.substr(static_cast<size_t>(out.word.data() - line.data()) + out.word.size());
-    std::optional<std::string> value = unquoted(out.word);
-    if (!value) continue;
-    out.value = *std::move(value);
+    out.value = unquoted(out.word);
     return out;
   }
   return std::nullopt;
@@ -70,8 +81,8 @@ std::optional<Setting> read_setting(std::string_view line) {
 std::string moved_line(std::string_view line, const Move& move) {
   const std::optional<Setting> set = read_setting(line);
   if (!set) return "";
-  const std::string now = moved_path(set->value, move);
-  if (now == set->value) return "";
+  const std::string value = set->value ? *set->value : as_written(set->word), now = moved_path(value, move);
+  if (now == value) return "";
   const bool keep = set->word.starts_with('"') && now.find_first_of("\"$`\\") == std::string::npos;
   return std::string(set->before) + (keep ? "\"" + now + "\"" : base::shell_quote(now)) + std::string(set->behind);
 }
@@ -80,7 +91,7 @@ std::string moved_line(std::string_view line, const Move& move) {
 
 std::optional<std::string> activation_place(std::string_view line) {
   std::optional<Setting> set = read_setting(line);
-  return set ? std::optional(std::move(set->value)) : std::nullopt;
+  return set ? std::move(set->value) : std::nullopt;
 }
 
 Replaced replace_activation(std::string_view script, const Move& move) {

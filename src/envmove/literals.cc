@@ -38,7 +38,8 @@ void Literals::step() {
 char Literals::around(size_t at) {
   switch (code_) {
     case Code::kNone: return '\0';
-    case Code::kSome: return at > 0 && (text_[at - 1] == '\'' || text_[at - 1] == '"') ? text_[at - 1] : '\0';
+    case Code::kShell: return at > 0 && text_[at - 1] == '\'' ? '\'' : '\0';
+    case Code::kSome: return at > 0 && text_[at - 1] == '"' ? '"' : '\0';
     case Code::kPython: break;
   }
   while (next_ < at) step();

@@ -7,9 +7,9 @@
 
 namespace phalanx::envmove {
 
-// What is known of a text: nothing, so a quote is a character; of some language, so a quote directly before a path encloses it; of Python
-// or JSON, whose literals are followed from the beginning.
-enum class Code { kNone, kSome, kPython };
+// What is known of a text: nothing, so a quote is a character; a shell, so a single quote directly before a path encloses it; some
+// language, of which a double quote does; Python or JSON, whose literals are followed from the beginning.
+enum class Code { kNone, kShell, kSome, kPython };
 
 class Literals {
  public:

@@ -53,10 +53,10 @@ bool is_there(std::string_view data, size_t at, std::string_view prefix) {
   return data.substr(at).starts_with(prefix) && ends_name(data, at + prefix.size());
 }
 
-std::string in_shell(std::string_view path) {
+std::string in_shell(std::string_view path, std::string_view quote) {
   std::string out;
   for (char c : path)
-    if (c == '\'') out += "'\\''";
+    if (c == '\'') out += quote;
     else out += c;
   return out;
 }
@@ -94,7 +94,10 @@ class Hits {
     size_t at = find_prefix(data, old, from);
     for (;;) {
       if (at == std::string_view::npos) return at;
-      const auto there = std::find_if(now_.begin(), now_.end(), [&](const std::string& now) { return is_there(data, at, now); });
+      const auto there = std::find_if(now_.begin(), now_.end(), [&](const std::string& now) {
+        const bool begins_old = old.size() > now.size() && old.starts_with(now) && old[now.size()] != '/';  // "/env copy" moved to "/env"
+        return !begins_old && is_there(data, at, now);
+      });
       if (there == now_.end()) return at;
       at = find_prefix(data, old, at + there->size());
     }
@@ -232,8 +235,9 @@ std::string in_ascii(std::string_view path) {
 }
 
 // quote: of the literal around it; '\0': none. Then it is spelled as what it replaces.
-std::string spelled_at(std::string_view place, char quote, Spelling spelling) {
+std::string spelled_at(std::string_view place, char quote, Code code, Spelling spelling) {
   const bool literally = spelling == Spelling::kPlain || spelling == Spelling::kSingleQuoted || spelling == Spelling::kDoubleQuoted;
+  if (code == Code::kShell && spelling == Spelling::kPlain && quote == '\'') return spelled(place, Spelling::kShell);
   return literally && quote != '\0' ? in_literal(place, quote) : spelled(place, spelling);
 }
 
@@ -244,7 +248,7 @@ Replaced replace_paths(std::string_view data, const Move& move, Code code, Spell
   Literals literals(data, code);
   for (Hit hit = found.next(data, 0); hit.at != std::string_view::npos; hit = found.next(data, from)) {
     out.data.append(data.substr(from, hit.at - from));
-    out.data.append(spelled_at(move.new_prefix, literals.around(hit.at), spelling));
+    out.data.append(spelled_at(move.new_prefix, literals.around(hit.at), code, spelling));
     from = hit.at + hit.length;
     ++out.hits;
   }
@@ -267,7 +271,8 @@ Replaced replace_spellings(std::string_view data, const Move& move, Code code) {
   Replaced out = replace_paths(data, move, code, Spelling::kPlain);
   for (const Spelling spelling : kOtherSpellings) {
     const bool of_literals = spelling == Spelling::kSingleQuoted || spelling == Spelling::kDoubleQuoted;
-    if (code == Code::kNone ? of_literals : spelling == Spelling::kShell) continue;
+    const bool of_shells = spelling == Spelling::kShell || spelling == Spelling::kShellOfPython;
+    if (code == Code::kShell ? of_literals : of_shells) continue;
     Move other{{}, move.new_prefix};
     for (const std::string& old : move.old_prefixes)
       if (std::string text = spelled(old, spelling); text != old) other.old_prefixes.push_back(std::move(text));
@@ -285,7 +290,8 @@ std::string spelled(std::string_view path, Spelling spelling) {
     case Spelling::kAscii: return in_ascii(path);
     case Spelling::kSingleQuoted: return in_literal(path, '\'');
     case Spelling::kDoubleQuoted: return in_literal(path, '"');
-    case Spelling::kShell: return in_shell(path);
+    case Spelling::kShell: return in_shell(path, "'\\''");
+    case Spelling::kShellOfPython: return in_shell(path, "'\"'\"'");
   }
   return std::string(path);
 }

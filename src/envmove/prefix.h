@@ -35,9 +35,11 @@ struct Replaced {
 };
 Replaced replace_text(std::string_view data, const Move& move);
 // How texts spell a path: as it is; as JSON does what is not ASCII, "/\u7528\u6237/llm"; as a literal within single or double quotes does
-// backslashes and its own quotes, "/home/o\'brien/llm"; and as a shell does single quotes within such, "/home/o'\''brien/llm".
-enum class Spelling { kPlain, kAscii, kSingleQuoted, kDoubleQuoted, kShell };
-inline constexpr Spelling kOtherSpellings[] = {Spelling::kAscii, Spelling::kSingleQuoted, Spelling::kDoubleQuoted, Spelling::kShell};
+// backslashes and its own quotes, "/home/o\'brien/llm"; and as a shell does single quotes within such, "/home/o'\''brien/llm", or Python
+// for a shell (shlex.quote), "/home/o'"'"'brien/llm".
+enum class Spelling { kPlain, kAscii, kSingleQuoted, kDoubleQuoted, kShell, kShellOfPython };
+inline constexpr Spelling kOtherSpellings[] = {Spelling::kAscii, Spelling::kSingleQuoted, Spelling::kDoubleQuoted, Spelling::kShell,
+                                               Spelling::kShellOfPython};
 std::string spelled(std::string_view path, Spelling spelling);
 // Text in which the place may be spelled in any of these ways. Within a literal the new place is spelled as the literal has to.
 Replaced replace_spellings(std::string_view data, const Move& move, Code code);

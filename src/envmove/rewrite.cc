@@ -41,12 +41,14 @@ bool ends_with_any(std::string_view path, std::span<const std::string_view> endi
 // A shell reads a backslash within single quotes as one.
 Code code_of(std::string_view path, const std::optional<Shebang>& shebang) {
   constexpr std::string_view kShell[] = {".sh", ".bash", ".zsh", ".csh", ".fish"}, kPython[] = {".py", ".pyi", ".json", ".ipynb"};
-  if (path == "bin/activate" || ends_with_any(path, kShell)) return Code::kNone;
+  if (path == "bin/activate" || ends_with_any(path, kShell)) return Code::kShell;
   if (ends_with_any(path, kPython)) return Code::kPython;
   if (!shebang) return Code::kSome;
-  const std::string_view program = std::string_view(shebang->interpreter).substr(shebang->interpreter.rfind('/') + 1);
+  std::string_view program = std::string_view(shebang->interpreter).substr(shebang->interpreter.rfind('/') + 1);
+  if (const std::vector<std::string_view> words = base::split_words(shebang->arguments); program == "env" && !words.empty())
+    program = words.back();  // "env bash", "env -S python3"
   if (program.starts_with("python")) return Code::kPython;
-  return program.ends_with("sh") ? Code::kNone : Code::kSome;
+  return program.ends_with("sh") ? Code::kShell : Code::kSome;
 }
 
 Rewritten no_first_line(const std::string& interpreter, size_t hits) {

@@ -28,7 +28,7 @@ class Count {
   void file(const File& file) {
     if (file.is_link()) return;
     if (file.path.starts_with("bin/")) script(file);
-    if (file.path.starts_with("bin/activate")) activate(file);
+    if (file.path == "bin/activate" || file.path == "bin/activate.csh" || file.path == "bin/activate.fish") activate(file);
     if (file.path.find("pkgconfig/") != std::string::npos && file.path.ends_with(".pc")) assignment(file, "prefix=", Source::kPkgConfig);
     const size_t slash = file.path.rfind('/');
     if (file.path.compare(slash + 1, 15, "_sysconfigdata_") == 0) sysconfig(file);
@@ -45,6 +45,7 @@ class Count {
   void add(std::string_view prefix, Source source) {
     while (prefix.size() > 1 && prefix.ends_with('/')) prefix.remove_suffix(1);
     if (!prefix.starts_with('/') || is_of_the_system(prefix) || prefix.find('\n') != std::string_view::npos) return;
+    if (prefix.find("/$") != std::string_view::npos) return;  // a template
     if (prefix.find("/../") != std::string_view::npos || prefix.ends_with("/..")) return;
     if (is_of_the_base(std::string(prefix))) return;
     auto at = std::find_if(all_.begin(), all_.end(), [&](const Candidate& one) { return one.prefix == prefix; });

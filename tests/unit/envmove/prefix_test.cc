@@ -140,7 +140,14 @@ TEST(ReplaceSpellings, ALiteralStaysOne) {
   EXPECT_EQ(done(R"({"a": "\"/opt/llm\""})"), R"({"a": "\"/home/o'brien/a\"b\\c\""})");
   EXPECT_EQ(done(R"(set(X "/opt/llm") # it's in /opt/llm)", Code::kSome),
             R"(set(X "/home/o'brien/a\"b\\c") # it's in /home/o'brien/a"b\c)");
-  EXPECT_EQ(done("X='/opt/llm'", Code::kNone), R"(X='/home/o'brien/a"b\c')");
+  EXPECT_EQ(done("libdir='/opt/llm'", Code::kSome), R"(libdir='/home/o'brien/a"b\c')") << "languages differ in what a single quote is";
+  EXPECT_EQ(done("X='/opt/llm' Y=/opt/llm", Code::kShell), R"(X='/home/o'\''brien/a"b\c' Y=/home/o'brien/a"b\c)");
+}
+
+TEST(ReplaceText, AFormerPlaceThatBeginsWithTheNewOne) {
+  const envmove::Move move{{"/x/env copy"}, "/x/env"};
+  EXPECT_EQ(envmove::replace_text("/x/env copy/bin:/x/env copy /x/env/bin", move).data, "/x/env/bin:/x/env /x/env/bin");
+  EXPECT_EQ(envmove::replace_text("/x/bob's env/bin", {{"/x/bob's env"}, "/x/bob"}).data, "/x/bob/bin");
 }
 
 TEST(ReplaceSpellings, WhatIsThereAlreadyStays) {
@@ -152,7 +159,7 @@ TEST(ReplaceSpellings, WhatIsThereAlreadyStays) {
     const auto there = envmove::replace_spellings(text, {{"/opt/llm"}, R"(/o'"\)"}, Code::kPython);
     EXPECT_EQ(envmove::replace_spellings(there.data, {{R"(/o'"\)"}, "/opt/llm"}, Code::kPython).data, text) << there.data;
   }
-  EXPECT_EQ(envmove::replace_spellings(R"(X='/opt/llm/o'\''b')", deeper, Code::kNone).hits, 0u);
+  EXPECT_EQ(envmove::replace_spellings(R"(X='/opt/llm/o'\''b')", deeper, Code::kShell).hits, 0u);
 }
 
 TEST(ReplaceBinary, WideStrings) {
@@ -214,6 +221,12 @@ TEST(Activation, AValueIsAWordOfTheShell) {
   EXPECT_EQ(done("setenv VIRTUAL_ENV /old\n", "/a b"), "setenv VIRTUAL_ENV '/a b'\n");
   EXPECT_EQ(done("set -gx VIRTUAL_ENV /old\n", "/new"), "set -gx VIRTUAL_ENV /new\n");
   EXPECT_EQ(done("VIRTUAL_ENV=/old2\n", "/new"), "VIRTUAL_ENV=/old2\n");
+  // As a Python that quotes nothing wrote it, at places that need it.
+  auto moved = [](std::string_view line, const std::string& from) { return envmove::replace_activation(line, {{from}, "/n"}).data; };
+  EXPECT_EQ(moved(R"(VIRTUAL_ENV="/a\b")", R"(/a\b)"), R"(VIRTUAL_ENV="/n")");
+  EXPECT_EQ(moved(R"(VIRTUAL_ENV="/a$b")", "/a$b"), R"(VIRTUAL_ENV="/n")");
+  EXPECT_EQ(moved(R"(VIRTUAL_ENV="/a"b")", R"(/a"b)"), R"(VIRTUAL_ENV="/n")");
+  EXPECT_EQ(moved(R"(VIRTUAL_ENV='/o'"'"'b')", "/o'b"), "VIRTUAL_ENV=/n") << "shlex.quote";
   // As Python 3.13 writes it.
   EXPECT_EQ(done("        VIRTUAL_ENV=$(cygpath /old)\n        export VIRTUAL_ENV\n", "/o'b"),
             "        VIRTUAL_ENV=$(cygpath '/o'\\''b')\n        export VIRTUAL_ENV\n");
@@ -224,6 +237,7 @@ TEST(Activation, APlaceIsReadAsTheShellReadsIt) {
   EXPECT_EQ(envmove::activation_place("VIRTUAL_ENV='/o'\\''b'"), "/o'b");
   EXPECT_EQ(envmove::activation_place("  export VIRTUAL_ENV=\"/a b\"  "), "/a b");
   EXPECT_EQ(envmove::activation_place("set -gx VIRTUAL_ENV /a\\ b"), "/a b");
+  EXPECT_EQ(envmove::activation_place(R"(VIRTUAL_ENV="/a\b\"c\\d")"), R"(/a\b"c\d)");
   for (const char* line : {"VIRTUAL_ENV=$HOME/env", "VIRTUAL_ENV=\"$(pwd)\"", "VIRTUAL_ENV=/a b", "VIRTUAL_ENV='/a", "VIRTUAL_ENV=/a\\",
                            "VIRTUAL_ENV=`pwd`", "unset VIRTUAL_ENV", ""})
     EXPECT_FALSE(envmove::activation_place(line)) << line;

@@ -52,6 +52,7 @@ TEST(Rehome, APlaceThatAShellHasToQuoteIsActivated) {
       repair(place);
       ::setenv("ROOT", place.c_str(), 1);
       EXPECT_EQ(std::system(R"(sh -c '. "$ROOT/bin/activate" && test "$VIRTUAL_ENV" = "$ROOT"')"), 0) << name << " " << place;
+      EXPECT_EQ(std::system(R"(sh -c '. "$ROOT/etc/profile.sh" && test "$TOOL" = "$ROOT/tool"')"), 0) << name << " " << place;
       EXPECT_EQ(std::system(R"(cd "$ROOT"/lib/python3*/site-packages && /usr/bin/python3 -c 'import os, _editable_tool as e
 assert e.MAP == {"tool": os.environ["ROOT"] + "/src", "other": os.environ["ROOT"]}')"),
                 0)
@@ -60,6 +61,17 @@ assert e.MAP == {"tool": os.environ["ROOT"] + "/src", "other": os.environ["ROOT"
     }
   }
   ::unsetenv("ROOT");
+}
+
+TEST(Rehome, OnlyPythonsOwnScriptsOfActivationVote) {
+  const std::string root = fs::path(scratch::folder("rehome-test")) / "env";
+  make_venv(root, root, 1);
+  write(fs::path(root) / "bin/lint", "#!/x/tools/bin/python\n");
+  write(fs::path(root) / "bin/activate-tools", "export VIRTUAL_ENV=/x/tools\n");
+  write(fs::path(root) / "bin/template", "#!/$PREFIX/bin/python\n");
+  const auto environment = envmove::read_environment(root);
+  ASSERT_TRUE(environment.ok());
+  EXPECT_EQ(envmove::old_prefixes(*environment, envmove::vote(*environment)), std::vector<std::string>{});
 }
 
 TEST(Rehome, OtherNamesOfAFileKeepTheirContent) {
