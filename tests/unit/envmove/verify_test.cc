@@ -1,6 +1,7 @@
 // What is wrong with an environment is found, and nothing where nothing is.
 #include "envmove/verify.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
