@@ -7,11 +7,12 @@
 namespace phalanx::envmove {
 namespace {
 
-// What sets the variable in sh, csh and fish (CPython, Lib/venv/scripts), and what follows the value. The first: 3.13, on Windows.
+// What sets the variable in sh, csh and fish (CPython, Lib/venv/scripts), and what follows the value. The first two are for Windows.
 struct Form {
   std::string_view before, behind;
 };
 constexpr Form kForms[] = {{"VIRTUAL_ENV=$(cygpath ", ")"},
+                           {"export VIRTUAL_ENV=$(cygpath ", ")"},
                            {"VIRTUAL_ENV=", ""},
                            {"export VIRTUAL_ENV=", ""},
                            {"setenv VIRTUAL_ENV ", ""},
@@ -54,7 +55,7 @@ struct Setting {
   std::optional<std::string> value;       // nothing: the shell would make something else of the word than its writer meant, or it expands
 };
 
-// What stands between the outer quotes: Python before 3.12.7 wrote any place so.
+// What stands between the outer quotes: before they quoted it (CVE-2024-9287), Pythons wrote any place so.
 std::string as_written(std::string_view word) {
   const bool quoted = word.size() > 1 && (word[0] == '"' || word[0] == '\'') && word.back() == word[0];
   return std::string(quoted ? word.substr(1, word.size() - 2) : word);

@@ -53,14 +53,6 @@ bool is_there(std::string_view data, size_t at, std::string_view prefix) {
   return data.substr(at).starts_with(prefix) && ends_name(data, at + prefix.size());
 }
 
-std::string in_shell(std::string_view path, std::string_view quote) {
-  std::string out;
-  for (char c : path)
-    if (c == '\'') out += quote;
-    else out += c;
-  return out;
-}
-
 struct Hit {
   size_t at = std::string_view::npos;
   size_t length = 0;  // of the old prefix
@@ -92,8 +84,7 @@ class Hits {
  private:
   size_t find(std::string_view data, const std::string& old, size_t from) const {
     size_t at = find_prefix(data, old, from);
-    for (;;) {
-      if (at == std::string_view::npos) return at;
+    while (at != std::string_view::npos) {
       const auto there = std::find_if(now_.begin(), now_.end(), [&](const std::string& now) {
         const bool begins_old = old.size() > now.size() && old.starts_with(now) && old[now.size()] != '/';  // "/env copy" moved to "/env"
         return !begins_old && is_there(data, at, now);
@@ -101,6 +92,7 @@ class Hits {
       if (there == now_.end()) return at;
       at = find_prefix(data, old, at + there->size());
     }
+    return at;
   }
 
   const Move& move_;
@@ -290,8 +282,8 @@ std::string spelled(std::string_view path, Spelling spelling) {
     case Spelling::kAscii: return in_ascii(path);
     case Spelling::kSingleQuoted: return in_literal(path, '\'');
     case Spelling::kDoubleQuoted: return in_literal(path, '"');
-    case Spelling::kShell: return in_shell(path, "'\\''");
-    case Spelling::kShellOfPython: return in_shell(path, "'\"'\"'");
+    case Spelling::kShell: return base::replace_all(path, "'", "'\\''");
+    case Spelling::kShellOfPython: return base::replace_all(path, "'", "'\"'\"'");
   }
   return std::string(path);
 }

@@ -34,8 +34,7 @@ class ContentStream {
   };
   // manifest, aside (may be null): as in CopyRequest. packers: of all streams of this thread. They outlive the object. place: where it
   // begins.
-  ContentStream(std::string root, const sync::Manifest& manifest, const sync::Aside* aside, Packers& packers, Wanted wanted,
-                Place place);
+  ContentStream(std::string root, const sync::Manifest& manifest, const sync::Aside* aside, Packers& packers, Wanted wanted, Place place);
 
   const Wanted& wanted() const { return wanted_; }
   bool holds(size_t number) const { return number >= first_; }
@@ -51,8 +50,8 @@ class ContentStream {
   Packers& packers_;
   Wanted wanted_;
   sync::ContentReader content_;
-  Place place_;         // of what is read next
-  bool begun_ = false;  // the content of place_.next is being read
+  Place place_;                   // of what is read next
+  bool begun_ = false;            // the content of place_.next is being read
   std::unique_ptr<char[]> read_;  // of the block that is being made
   std::vector<Block> blocks_;
   size_t first_ = 0;  // the number of blocks_.front()

@@ -227,7 +227,8 @@ TEST(Activation, AValueIsAWordOfTheShell) {
   EXPECT_EQ(moved(R"(VIRTUAL_ENV="/a$b")", "/a$b"), R"(VIRTUAL_ENV="/n")");
   EXPECT_EQ(moved(R"(VIRTUAL_ENV="/a"b")", R"(/a"b)"), R"(VIRTUAL_ENV="/n")");
   EXPECT_EQ(moved(R"(VIRTUAL_ENV='/o'"'"'b')", "/o'b"), "VIRTUAL_ENV=/n") << "shlex.quote";
-  // As Python 3.13 writes it.
+  // As Python 3.12 and 3.13 write it.
+  EXPECT_EQ(done("    export VIRTUAL_ENV=$(cygpath \"/old\")\n", "/a\"b"), "    export VIRTUAL_ENV=$(cygpath '/a\"b')\n");
   EXPECT_EQ(done("        VIRTUAL_ENV=$(cygpath /old)\n        export VIRTUAL_ENV\n", "/o'b"),
             "        VIRTUAL_ENV=$(cygpath '/o'\\''b')\n        export VIRTUAL_ENV\n");
   EXPECT_EQ(done("        export VIRTUAL_ENV='/old'\n", "/a b"), "        export VIRTUAL_ENV='/a b'\n");
