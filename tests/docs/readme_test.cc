@@ -95,6 +95,7 @@ TEST_F(Readme, InstalledFilesAreWhereShellsLook) {
       run("./x install ~/there\n"
           "cd ~/there\n"
           "bin/phalanx version\n"
+          "! ldd bin/phalanx-train | grep libopencv | grep -v ' => [^ ]*/there/bin/../lib/phalanx/empty/'\n"
           "man --warnings -l share/man/man1/phalanx.1 2>&1 | grep -i hostfile\n"
           "bash -c 'source share/bash-completion/completions/phalanx && complete -p phalanx'\n"
           "test -s share/zsh/site-functions/_phalanx\n"
