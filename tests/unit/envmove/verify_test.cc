@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <random>
 
 #include "envmove/glibc.h"
 #include "os/files.h"
