@@ -16,6 +16,7 @@
 #include "envmove/journal.h"
 #include "envmove/rehome.h"
 #include "envmove/scan_file.h"
+#include "envmove/votes.h"
 #include "os/files.h"
 
 namespace phalanx::envmove {
@@ -102,6 +103,8 @@ base::Result<Plan> plan_rehome(const Environment& environment, Move move, const 
   olds.erase(std::unique(olds.begin(), olds.end()), olds.end());
   std::erase(olds, plan.move.new_prefix);
   if (olds.empty() && environment.managed.empty()) return plan;
+  plan.move.gone =
+      std::all_of(olds.begin(), olds.end(), [&](const std::string& old) { return !is_within(old, plan.move.new_prefix) || is_gone(old); });
   Planner planner(environment, plan);
   std::atomic<size_t> done = 0;
   base::Status looked = each_of(environment.files.size(), [&](size_t i) -> base::Status {

@@ -85,10 +85,8 @@ class Hits {
   size_t find(std::string_view data, const std::string& old, size_t from) const {
     size_t at = find_prefix(data, old, from);
     while (at != std::string_view::npos) {
-      const auto there = std::find_if(now_.begin(), now_.end(), [&](const std::string& now) {
-        const bool begins_old = old.size() > now.size() && old.starts_with(now) && old[now.size()] != '/';  // "/env copy" moved to "/env"
-        return !begins_old && is_there(data, at, now);
-      });
+      const auto there = std::find_if(now_.begin(), now_.end(),
+                                      [&](const std::string& now) { return move_.reads_as_new(old, now) && is_there(data, at, now); });
       if (there == now_.end()) return at;
       at = find_prefix(data, old, at + there->size());
     }

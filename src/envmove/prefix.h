@@ -22,10 +22,16 @@ size_t find_prefix(std::string_view data, std::string_view prefix, size_t from =
 inline bool is_within(const std::string& path, const std::string& folder) { return path == folder || path.starts_with(folder + "/"); }
 
 // A move: what is found becomes the new place. Several old ones occur when an environment was moved twice, or its home is a link.
-// A hit that already reads as the new place is left alone, so that a second move changes nothing even if one lies below the other.
+// A hit that already reads as the new place is left alone, so that a second move changes nothing even if one lies below the other. Unless
+// the former place lay below the new one, "/llm/env" moved to "/llm", and is gone: then nothing of the new place is called that.
 struct Move {
   std::vector<std::string> old_prefixes;
   std::string new_prefix;
+  bool gone = false;  // the old ones that lie below the new one
+
+  bool reads_as_new(const std::string& old, const std::string& now) const {
+    return !old.starts_with(now) || old.size() == now.size() || (old[now.size()] == '/' && !gone);
+  }
 };
 
 // Text: any length may change. The first line of a script is not handled here (rewrite_shebang).

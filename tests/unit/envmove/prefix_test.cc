@@ -150,6 +150,16 @@ TEST(ReplaceText, AFormerPlaceThatBeginsWithTheNewOne) {
   EXPECT_EQ(envmove::replace_text("/x/bob's env/bin", {{"/x/bob's env"}, "/x/bob"}).data, "/x/bob/bin");
 }
 
+TEST(ReplaceText, AFormerPlaceBelowTheNewOne) {
+  envmove::Move move{{"/x/llm/env"}, "/x/llm"};
+  EXPECT_EQ(envmove::replace_text("/x/llm/env/bin /x/llm/bin", move).hits, 0u) << "a file of the new place may be called that";
+  EXPECT_EQ(envmove::moved_path("/x/llm/env/bin/python", move), "/x/llm/env/bin/python");
+  move.gone = true;
+  EXPECT_EQ(envmove::replace_text("/x/llm/env/bin:/x/llm/env2 /x/llm/bin", move).data, "/x/llm/bin:/x/llm/env2 /x/llm/bin");
+  EXPECT_EQ(envmove::moved_path("/x/llm/env/bin/python", move), "/x/llm/bin/python");
+  EXPECT_EQ(envmove::moved_path("/x/llm/bin/python", move), "/x/llm/bin/python");
+}
+
 TEST(ReplaceSpellings, WhatIsThereAlreadyStays) {
   const envmove::Move deeper{{"/opt/llm"}, "/opt/llm/o'b"};
   for (const char* text : {"'/opt/llm'", "\"/opt/llm\"", "/opt/llm"}) {

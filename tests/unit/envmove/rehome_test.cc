@@ -38,6 +38,31 @@ TEST(Rehome, AMovedVenvIsTheOneMadeThere) {
   EXPECT_TRUE(repair(here).changes.empty()) << "a second one finds nothing to do";
 }
 
+// And back: one of the places lies in the other.
+TEST(Rehome, IntoTheDirectoryAboveAndBack) {
+  const fs::path folder = scratch::folder("rehome-test");
+  const std::string above = folder / "llm", below = above + "/env", aside = folder / "aside";
+  fs::create_directories(above);
+  make_venv(below, below, 3);
+  make_venv(folder / "reference", above, 3);
+  for (const fs::path& root : {fs::path(below), folder / "reference"}) {  // other formats stay as they are
+    fs::remove(root / kSite / "other.pyc");
+    fs::remove(root / "share/cache.db");
+  }
+  const auto made = content_of(below);
+  fs::rename(below, aside);
+  fs::remove(above);
+  fs::rename(aside, above);
+  EXPECT_FALSE(repair(above).changes.empty());
+  EXPECT_EQ(content_of(above), content_of(folder / "reference"));
+  EXPECT_TRUE(repair(above).changes.empty()) << "a second one finds nothing to do";
+  fs::rename(above, aside);
+  fs::create_directories(above);
+  fs::rename(aside, below);
+  EXPECT_FALSE(repair(below).changes.empty());
+  EXPECT_EQ(content_of(below), made);
+}
+
 // And so is what was moved away from there.
 TEST(Rehome, APlaceThatAShellHasToQuoteIsActivated) {
   for (const char* name : {"o'brien", "a\"b", "a$HOME", "a`id`", "a\\b", "a b"}) {
