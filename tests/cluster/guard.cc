@@ -220,6 +220,7 @@ base::Status Guard::make() {
     if (i > 0 && i <= options_.host.size()) plan.options = options_.host[i - 1];
     if (i == 0) plan.options.name = "ctl";
     if (plan.options.name.empty()) plan.options.name = fmt::format("h{}", i);
+    plan.ssh_as_it_comes = options_.ssh_as_it_comes;
     plan.index = static_cast<int>(i);
     plan.address = host_address(plan.index);
     plan.visible = {TESTBED_SOURCE_DIR, TESTBED_BINARY_DIR};

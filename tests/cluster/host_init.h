@@ -10,7 +10,8 @@
 namespace phalanx::testbed {
 
 struct HostPlan {
-  HostOptions options;     // with its name
+  HostOptions options;  // with its name
+  bool ssh_as_it_comes = false;
   int index = 0;           // 0: ctl
   std::string address;     // 10.77.0.<index>
   std::string cgroup;      // its folder

@@ -50,13 +50,12 @@ int up(const std::string& name, const Words& args) {
   testbed::Options options;
   options.name = name;
   options.owner = ::getppid();
+  options.ssh_as_it_comes = true;
   if (args.empty()) return usage();
   auto count = base::parse_int(args[0], 1, 250);
   if (!count.ok()) return report(std::move(count).error());
   options.hosts = static_cast<int>(*count);
   options.host.resize(static_cast<size_t>(options.hosts));
-  // Measurements beside ssh are of ssh as it comes. `+` with what is in the list changes nothing of it.
-  for (auto& host : options.host) host.sshd_config.emplace_back("KexAlgorithms +curve25519-sha256");
   for (size_t i = 1; i < args.size(); ++i) {
     if (args[i] == "--detach") {
       options.owner = -1;

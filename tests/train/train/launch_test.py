@@ -299,9 +299,12 @@ class Words(Program):
                 self.assertIsNone(sentence.search(re.sub(r'"[^"]*"', "", line)), line)
 
     def test_no_library_is_loaded_that_libtorch_names_and_does_not_use(self):
+        header = subprocess.run(["readelf", "-d", TRAIN], capture_output=True, text=True, check=True).stdout
+        if "empty_libraries" not in header:
+            self.skipTest("the build folder is one that others could make, or libtorch is not the system's: everything is loaded")
         loaded = subprocess.run(["ldd", TRAIN], capture_output=True, text=True, check=True).stdout.splitlines()
-        self.assertGreater(len(loaded), 5)
         unused = re.compile(r"libopencv|libQt|libgdal|libav(codec|format)")
+        self.assertGreater(len(loaded), 5)
         self.assertEqual([line for line in loaded if unused.search(line) and "empty" not in line], [])
 
     def test_libraries_are_not_looked_for_where_it_is_started(self):
