@@ -1,7 +1,7 @@
 # Debian's libtorch loads 200 libraries that nothing here uses. What is linked to phalanx_torch looks for them among empty ones first: in
 # the build folder, and phalanx-train, once installed, in PREFIX/lib/phalanx/empty. DT_RPATH, because DT_RUNPATH does not hold for what a
-# library loads. Where others could make such a folder once it is gone, and where its name means something else in a path (":"), phalanx-train
-# loads everything.
+# library loads. Where others could make such a folder once it is gone, and where its name means something else in a path (":"),
+# phalanx-train loads everything.
 set(script ${PROJECT_SOURCE_DIR}/tools/make_empty_libraries)
 set(empty_libraries ${PROJECT_BINARY_DIR}/empty_libraries)
 if(PHALANX_TORCH_ROOT OR PROJECT_BINARY_DIR MATCHES "[:;,$]")
