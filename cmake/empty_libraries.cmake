@@ -1,44 +1,40 @@
-# Debian's libtorch loads 200 libraries that nothing here uses. What is linked to phalanx_torch looks for them among empty ones first: in
-# the build folder, and phalanx-train, once installed, in PREFIX/lib/phalanx/empty. DT_RPATH, because DT_RUNPATH does not hold for what a
-# library loads. Where others could make such a folder once it is gone, and where its name means something else in a path (":"),
-# phalanx-train loads everything.
-set(script ${PROJECT_SOURCE_DIR}/tools/make_empty_libraries)
-set(empty_libraries ${PROJECT_BINARY_DIR}/empty_libraries)
+# Programs on Debian's libtorch start without the 200 libraries that it loads and nothing here uses: a folder of empty ones is searched
+# first, in the build folder or, once installed, PREFIX/lib/phalanx/empty. By DT_RPATH: DT_RUNPATH does not apply to what a library loads.
+# phalanx-train loads everything where another user could create that folder, and where its name means something else in a path (":").
+# Included after the rule that installs phalanx-train, whose path it rewrites.
 if(PHALANX_TORCH_ROOT OR PROJECT_BINARY_DIR MATCHES "[:;,$]")
   return()
 endif()
+set(empty_libraries ${PROJECT_BINARY_DIR}/empty_libraries)
+set(make_empty_libraries ${PROJECT_SOURCE_DIR}/tools/make_empty_libraries)
 add_custom_command(OUTPUT ${empty_libraries}/empty.so VERBATIM
-  COMMAND ${CMAKE_COMMAND} -E env CXX=${CMAKE_CXX_COMPILER} ${script} ${TORCH_LIB_torch_cpu} ${empty_libraries}
-  DEPENDS ${script} ${TORCH_LIB_torch_cpu} COMMENT "Making empty libraries")
+  COMMAND ${CMAKE_COMMAND} -E env CXX=${CMAKE_CXX_COMPILER} ${make_empty_libraries} ${TORCH_LIB_torch_cpu} ${empty_libraries}
+  DEPENDS ${make_empty_libraries} ${TORCH_LIB_torch_cpu} COMMENT "Making empty libraries")
 add_custom_target(phalanx_empty_libraries DEPENDS ${empty_libraries}/empty.so)
 add_dependencies(phalanx_torch phalanx_empty_libraries)
 
-# An installation writes its own path over this one, which is therefore longer than it need be.
-set(path ${empty_libraries})
-string(REPEAT "/." 150 room)
-string(APPEND path ${room})
-execute_process(COMMAND ${script} --only-ours ${empty_libraries} RESULT_VARIABLE others)
-set(look_there LINKER:--disable-new-dtags LINKER:-rpath,${path})
-if(NOT others EQUAL 0)
-  set(look_there $<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:NAME>,phalanx-train>>:${look_there}>)
+# Padded, so that an installation has room to write its own path over it.
+string(REPEAT "/." 150 padding)
+set(empty_libraries_path ${empty_libraries}${padding})
+set(search_there LINKER:--disable-new-dtags LINKER:-rpath,${empty_libraries_path})
+execute_process(COMMAND ${make_empty_libraries} --only-ours ${empty_libraries} RESULT_VARIABLE not_only_ours)
+if(not_only_ours)
+  set(search_there $<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:NAME>,phalanx-train>>:${search_there}>)
 endif()
-target_link_options(phalanx_torch INTERFACE "${look_there}")
+target_link_options(phalanx_torch INTERFACE "${search_there}")
 
 install(CODE "file(REMOVE_RECURSE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/phalanx/empty\")" COMPONENT train)
 install(DIRECTORY ${empty_libraries}/ DESTINATION lib/phalanx/empty COMPONENT train PATTERN ld.so.cache EXCLUDE)
-function(install_its_path)
-  if(NOT others EQUAL 0)
-    return()
-  endif()
-  install(CODE "set(was \"${path}\")\nset(script \"${script}\")" COMPONENT train)
+if(NOT not_only_ours)
+  install(CODE "set(built \"${empty_libraries_path}\")\nset(make_empty_libraries \"${make_empty_libraries}\")" COMPONENT train)
   install(CODE [[
-    get_filename_component(is "${CMAKE_INSTALL_PREFIX}/lib/phalanx/empty" ABSOLUTE)
-    execute_process(COMMAND ${script} --only-ours ${is} RESULT_VARIABLE others)
-    string(LENGTH "${was}" room)
-    string(LENGTH "${is}" needed)
-    if(NOT others EQUAL 0 OR needed GREATER room OR is MATCHES "[:;,$]")
-      set(is /usr/lib/phalanx/empty)  # which only root could make
+    get_filename_component(installed "${CMAKE_INSTALL_PREFIX}/lib/phalanx/empty" ABSOLUTE)
+    execute_process(COMMAND ${make_empty_libraries} --only-ours "${installed}" RESULT_VARIABLE not_only_ours)
+    string(LENGTH "${built}" room)
+    string(LENGTH "${installed}" needed)
+    if(not_only_ours OR needed GREATER room OR installed MATCHES "[:$]")
+      set(installed /usr/lib/phalanx/empty)  # only root could create it
     endif()
-    file(RPATH_CHANGE FILE "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/bin/phalanx-train" OLD_RPATH "${was}" NEW_RPATH "${is}")]]
+    file(RPATH_CHANGE FILE "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/bin/phalanx-train" OLD_RPATH "${built}" NEW_RPATH "${installed}")]]
     COMPONENT train)
-endfunction()
+endif()

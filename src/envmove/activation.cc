@@ -109,11 +109,12 @@ Replaced replace_activation(std::string_view script, const Move& move) {
 }
 
 std::string moved_path(const std::string& target, const Move& move) {
-  auto below = [&](const std::string& prefix) { return target == prefix || target.starts_with(prefix + "/"); };
+  const bool below_new = is_within(target, move.new_prefix);
   const std::string* best = nullptr;
-  for (const std::string& old : move.old_prefixes)
-    if (below(old) && !(below(move.new_prefix) && move.reads_as_new(old, move.new_prefix)) && (!best || old.size() > best->size()))
-      best = &old;
+  for (const std::string& old : move.old_prefixes) {
+    if (!is_within(target, old) || (below_new && move.reads_as_new(old, move.new_prefix))) continue;
+    if (!best || old.size() > best->size()) best = &old;
+  }
   return best ? move.new_prefix + target.substr(best->size()) : target;
 }
 

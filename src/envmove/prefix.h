@@ -22,13 +22,14 @@ size_t find_prefix(std::string_view data, std::string_view prefix, size_t from =
 inline bool is_within(const std::string& path, const std::string& folder) { return path == folder || path.starts_with(folder + "/"); }
 
 // A move: what is found becomes the new place. Several old ones occur when an environment was moved twice, or its home is a link.
-// A hit that already reads as the new place is left alone, so that a second move changes nothing even if one lies below the other. Unless
-// the former place lay below the new one, "/llm/env" moved to "/llm", and is gone: then nothing of the new place is called that.
+// A hit that already reads as the new place is left alone, so that a second move changes nothing even if one place lies below the other.
 struct Move {
   std::vector<std::string> old_prefixes;
   std::string new_prefix;
-  bool gone = false;  // the old ones that lie below the new one
+  bool gone = false;  // nothing is at those old places that lie below the new one
 
+  // Whether a hit of `old` may be the new place, spelled `now`. Not if `old` begins with it as "/env copy" does with "/env", nor if it lay
+  // below it, "/llm/env" moved to "/llm", and is gone.
   bool reads_as_new(const std::string& old, const std::string& now) const {
     return !old.starts_with(now) || old.size() == now.size() || (old[now.size()] == '/' && !gone);
   }

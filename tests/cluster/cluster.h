@@ -38,13 +38,13 @@ struct HostOptions {
   Login login = Login::kAccepted;
 };
 
-// On all hosts Python's torch starts without libraries that it does not use (tools/make_empty_libraries).
+// Python's torch starts on all hosts without the libraries that it does not use (tools/make_empty_libraries).
 struct Options {
   int hosts = 2;
   std::vector<HostOptions> host = {};  // of h1, h2, …; missing ones are as they come
   HostOptions ctl = {};                // sshd runs there too
   std::string name = {};               // empty: made from the process id
-  bool ssh_as_it_comes = false;        // and not with the key exchange that costs least: for measurements beside ssh
+  bool ssh_as_it_comes = false;        // with its default key exchange, not the cheapest: for measurements beside ssh
   pid_t owner = 0;                     // whose end ends the cluster; 0: this process; -1: nobody's, until down()
 };
 

@@ -68,7 +68,7 @@ base::Status replace_etc(const std::string& name, const std::string& text) {
   return mount_at(nullptr, own, target, MS_BIND);
 }
 
-// Python's torch loads 200 libraries that it does not use, and to load them is a quarter of its start (tools/make_empty_libraries).
+// Without the 200 libraries that Python's torch loads and does not use its start takes a quarter less (tools/make_empty_libraries).
 base::Status start_torch_sooner() {
   const char* cache = TESTBED_BINARY_DIR "/empty_libraries/ld.so.cache";
   if (::access(cache, R_OK) != 0) return base::ok();
@@ -136,8 +136,8 @@ base::Status make_network(const HostPlan& plan) {
   return base::ok();
 }
 
-// For most words sshd keeps the first value it meets, for some (MaxStartups) the last: no word is given twice. With ssh's own choice of a
-// key exchange, safe against quantum computers, a login takes up to twice the processor time.
+// For most words sshd keeps the first value it meets, for some (MaxStartups) the last: no word is given twice. ssh's default key
+// exchange, which resists quantum computers, costs a login about twice the processor time.
 std::string sshd_config(const HostPlan& plan) {
   std::vector<std::string> lines = plan.options.sshd_config;
   if (plan.options.login == Login::kPasswordOnly) lines.insert(lines.end(), {"PubkeyAuthentication no", "PasswordAuthentication yes"});

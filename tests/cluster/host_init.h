@@ -10,12 +10,12 @@
 namespace phalanx::testbed {
 
 struct HostPlan {
-  HostOptions options;  // with its name
-  bool ssh_as_it_comes = false;
-  int index = 0;           // 0: ctl
-  std::string address;     // 10.77.0.<index>
-  std::string cgroup;      // its folder
-  std::string hosts_file;  // of all hosts
+  HostOptions options;           // with its name
+  bool ssh_as_it_comes = false;  // as of Options
+  int index = 0;                 // 0: ctl
+  std::string address;           // 10.77.0.<index>
+  std::string cgroup;            // its folder
+  std::string hosts_file;        // of all hosts
   std::string client_key, client_public, host_key, known_hosts;
   UserKeys worker;
   std::vector<std::string> visible;  // folders that stay reachable though a covered one contains them

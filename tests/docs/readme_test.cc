@@ -95,7 +95,7 @@ TEST_F(Readme, InstalledFilesAreWhereShellsLook) {
       run("./x install ~/there\n"
           "cd ~/there\n"
           "bin/phalanx version\n"
-          // Empty libraries for those that Debian's libtorch names and does not use.
+          // Where the built program searches the empty libraries first, the installed one does, in its own folder.
           "! readelf -d \"$OLDPWD/build/train/phalanx-train\" | grep empty_libraries || ldd bin/phalanx-train | grep "
           "/there/lib/phalanx/empty/\n"
           "man --warnings -l share/man/man1/phalanx.1 2>&1 | grep -i hostfile\n"
