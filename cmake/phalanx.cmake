@@ -48,9 +48,10 @@ endif()
 # alone; those with the property PHALANX_CIRCLE (one of PHALANX_CIRCLES) share groups only with others of the same circle. KEEP: a
 # source that another target of this folder has put into a group stays in that one. Large groups build the whole tree sooner, small ones
 # an edited source. 0 compiles every source alone, as ./x lint does.
-set(PHALANX_TOGETHER 60000 CACHE STRING "Bytes of neighbouring sources that are compiled together; 0: none")
+set(PHALANX_TOGETHER 150000 CACHE STRING "Bytes of neighbouring sources that are compiled together; 0: none")
 set(PHALANX_CIRCLES supervisor)
 find_program(AWK NAMES mawk gawk awk)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/unity_groups.awk)
 function(phalanx_together target)
   if(NOT PHALANX_TOGETHER OR NOT AWK)
     return()

@@ -13,6 +13,7 @@ function note(line, kind, list, count, i) {
   if (line ~ /^(using namespace|namespace|extern|#|\/\/|[ })]|[A-Z_]+\()/ || line == "") return  # the last: TEST(…)
   if (line ~ /^using /) {
     kind = line
+    sub(/ = .*/, "", line)  # using Name = type;
     sub(/^using (.*::)?/, "", line)
     sub(/[ ;].*/, "", line)
     names[line] = kind

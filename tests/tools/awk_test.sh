@@ -21,6 +21,9 @@ expect "before it, it may be" "1 names.cc 1 bus.cc " "$(groups names.cc bus.cc)"
 expect "a member, a qualified name and a comment are no such call" "1 bus.cc 1 other.cc " "$(groups bus.cc other.cc)"
 expect "a text is no comment" "1 bus.cc 2 text.cc " "$(groups bus.cc text.cc)"
 expect "two that declare the same unnamed name are apart" "1 bus.cc 2 twice.cc " "$(groups bus.cc twice.cc)"
+printf 'namespace a {\nnamespace {\n\nusing Place = std::optional<b::Text>;\n\n}  // namespace\n}  // namespace a\n' > alias.cc
+printf 'namespace a {\nnamespace {\n\nstruct Place {\n};\n\n}  // namespace\n}  // namespace a\n' > place.cc
+expect "a type's other name is a name too" "1 alias.cc 2 place.cc " "$(groups alias.cc place.cc)"
 expect "a group has so many bytes and no more" "1 names.cc 2 other.cc " "$(most=100 groups names.cc other.cc)"
 
 cat > one.log <<'END'
