@@ -36,7 +36,7 @@ constexpr int64_t kIpoibCountsAs = 1001;  // Mbit/s
 
 enum class Kind { kHardware, kContainer, kTunnel, kLinkLocal };
 
-struct Endpoint {
+struct HostAddress {
   const Interface* interface = nullptr;
   NumericAddress address;
   std::string text;
@@ -90,9 +90,9 @@ bool hidden_v6(const All& all, size_t h, const Interface& i, const std::string& 
   return v4 && (v4_named || !all.is_named(h, address));
 }
 
-std::vector<Endpoint> candidates(const All& all, size_t h, const std::string& wanted) {
+std::vector<HostAddress> addresses_of(const All& all, size_t h, const std::string& wanted) {
   const HostView& host = all.situation.hosts[h];
-  std::vector<Endpoint> found;
+  std::vector<HostAddress> found;
   std::vector<std::string_view> names = base::split(wanted, ',');
   for (const Interface& i : host.facts.network.interfaces) {
     bool asked = !wanted.empty() && std::find(names.begin(), names.end(), i.name) != names.end();
@@ -110,14 +110,14 @@ std::vector<Endpoint> candidates(const All& all, size_t h, const std::string& wa
   return found;
 }
 
-int64_t counted_speed(const Endpoint& c) { return c.interface->kind == "infiniband" ? kIpoibCountsAs : c.interface->speed_mbps; }
+int64_t counted_speed(const HostAddress& c) { return c.interface->kind == "infiniband" ? kIpoibCountsAs : c.interface->speed_mbps; }
 
-bool better(const Endpoint& a, const Endpoint& b) { return a.kind != b.kind ? a.kind < b.kind : counted_speed(a) > counted_speed(b); }
+bool better(const HostAddress& a, const HostAddress& b) { return a.kind != b.kind ? a.kind < b.kind : counted_speed(a) > counted_speed(b); }
 
-// The best address of a host in the network of `anchor`, a candidate of the first host.
-const Endpoint* in_network(const std::vector<Endpoint>& of_host, const Endpoint& anchor) {
-  const Endpoint* best = nullptr;
-  for (const Endpoint& c : of_host)
+// The best address of a host in the network of `anchor`, one of the first host.
+const HostAddress* in_network(const std::vector<HostAddress>& of_host, const HostAddress& anchor) {
+  const HostAddress* best = nullptr;
+  for (const HostAddress& c : of_host)
     if (same_network(c.address, anchor.address, c.prefix) && same_network(c.address, anchor.address, anchor.prefix))
       if (!best || better(c, *best)) best = &c;
   return best;
@@ -131,13 +131,13 @@ struct Ranked {
   size_t named = 0;     // hosts whose name resolves to their address here
 };
 
-Ranked rank(const All& all, const std::vector<const Endpoint*>& members, std::string name) {
+Ranked rank(const All& all, const std::vector<const HostAddress*>& members, std::string name) {
   Ranked r;
   r.network.name = std::move(name);
   r.network.speed_mbps = members[0]->interface->speed_mbps;
   r.counted = counted_speed(*members[0]);
   for (size_t h = 0; h < members.size(); ++h) {
-    const Endpoint& c = *members[h];
+    const HostAddress& c = *members[h];
     r.network.addresses.push_back(c.text);
     r.network.interfaces.push_back(c.interface->name);
     r.network.speed_mbps = std::min(r.network.speed_mbps, c.interface->speed_mbps);  // one unknown: unknown
@@ -150,9 +150,9 @@ Ranked rank(const All& all, const std::vector<const Endpoint*>& members, std::st
 }
 
 // The address that a host sends from to the others, where they are not in one network: /32 of a cloud, one rack per subnet.
-const Endpoint* routed_from(const HostView& host, const std::vector<Endpoint>& of_host) {
-  const Endpoint* best = nullptr;
-  for (const Endpoint& c : of_host) {
+const HostAddress* routed_from(const HostView& host, const std::vector<HostAddress>& of_host) {
+  const HostAddress* best = nullptr;
+  for (const HostAddress& c : of_host) {
     if (c.kind == Kind::kLinkLocal || c.address.v6) continue;
     for (const machine::Route& r : host.facts.network.routes)
       if (r.error.empty() && r.source == c.text) return &c;
@@ -191,14 +191,14 @@ std::vector<Network> shared_networks(const Situation& situation, const std::stri
   if (situation.hosts.empty()) return {};
   if (situation.single() && wanted_interface.empty()) return {{{"127.0.0.1"}, {"lo"}, 0, "127.0.0.0/8"}};
   All all{situation};
-  std::vector<std::vector<Endpoint>> of_hosts;
-  for (size_t h = 0; h < situation.hosts.size(); ++h) of_hosts.push_back(candidates(all, h, wanted_interface));
+  std::vector<std::vector<HostAddress>> of_hosts;
+  for (size_t h = 0; h < situation.hosts.size(); ++h) of_hosts.push_back(addresses_of(all, h, wanted_interface));
 
   std::vector<Ranked> ranked;
-  for (const Endpoint& anchor : of_hosts[0]) {
-    std::vector<const Endpoint*> members;
-    for (const std::vector<Endpoint>& of_host : of_hosts)
-      if (const Endpoint* member = in_network(of_host, anchor)) members.push_back(member);
+  for (const HostAddress& anchor : of_hosts[0]) {
+    std::vector<const HostAddress*> members;
+    for (const std::vector<HostAddress>& of_host : of_hosts)
+      if (const HostAddress* member = in_network(of_host, anchor)) members.push_back(member);
     std::string name = network_name(anchor.address, anchor.prefix);
     bool known = std::any_of(ranked.begin(), ranked.end(), [&](const Ranked& r) { return r.network.name == name; });
     if (members.size() == situation.hosts.size() && !known) ranked.push_back(rank(all, members, name));
@@ -214,9 +214,9 @@ std::vector<Network> shared_networks(const Situation& situation, const std::stri
   for (Ranked& r : ranked) networks.push_back(std::move(r.network));
   if (!networks.empty()) return networks;
 
-  std::vector<const Endpoint*> members;
+  std::vector<const HostAddress*> members;
   for (size_t h = 0; h < of_hosts.size(); ++h)
-    if (const Endpoint* member = routed_from(situation.hosts[h], of_hosts[h])) members.push_back(member);
+    if (const HostAddress* member = routed_from(situation.hosts[h], of_hosts[h])) members.push_back(member);
   if (members.size() == situation.hosts.size()) {
     networks.push_back(rank(all, members, "").network);
     networks.back().routed = true;
