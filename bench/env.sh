@@ -16,13 +16,13 @@ phalanx=$build/phalanx testbed=$build/tests/cluster/testbed
 for program in "$phalanx" "$phalanx-env" "$testbed"; do
   [[ -x $program ]] || { printf 'error: %s is missing\nhint: ./x build\n' "$program" >&2; exit 2; }
 done
-for program in rsync zstd; do
+hosts=${HOSTS:-4} files=${FILES:-6000} bytes=${BYTES:-150000000} rounds=${ROUNDS:-3}
+rates=${RATES:-none 1gbit} ways=${WAYS:-tar rsync scp zstd}
+for program in $ways; do  # each is called as its program
   command -v "$program" > /dev/null || { printf 'error: %s is missing\nhint: apt-get install %s\n' "$program" "$program" >&2; exit 77; }
 done
 ((EUID == 0)) || { echo "bench env: skipped, the test cluster needs root" >&2; exit 0; }
 
-hosts=${HOSTS:-4} files=${FILES:-6000} bytes=${BYTES:-150000000} rounds=${ROUNDS:-3}
-rates=${RATES:-none 1gbit} ways=${WAYS:-tar rsync scp zstd}
 results=$(mktemp -d)
 export TESTBED=bench-env-$$
 trap '"$testbed" down; rm -rf "$results"' EXIT

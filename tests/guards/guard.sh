@@ -13,11 +13,14 @@ failed=0
 
 skip() { echo "SKIP: $*"; exit 77; }
 
-# failed_or_skipped CODE BENCH: a bench that ends with 77 cannot measure here; any other code is a failure.
-failed_or_skipped() {
-  (($1 != 77)) || skip "$2 cannot measure here"
-  echo "error: $2 ended with $1"
-  exit 1
+# run_bench BENCH ARGUMENT...: runs a bench; its stdout goes to $report. A bench that ends with 77 cannot measure here and says why; any
+# other code is a failure.
+run_bench() {
+  local said=$build/guard_said code=0
+  PATH=$PATH:/usr/sbin "$here/../../bench/$1" "${@:2}" > "$report" 2> "$said" || code=$?
+  cat "$said" >&2
+  ((code != 77)) || skip "bench/$1 cannot measure here: $(sed -n 's/^error: //p' "$said" | tail -n 1)"
+  ((code == 0)) || { echo "error: bench/$1 ended with $code"; exit 1; }
 }
 
 # hold NAME VALUE WORDS REMEDY: prints the value with its limit; over the limit is a failure.
@@ -47,9 +50,8 @@ guard_size() {
 
 guard_start() {
   ((EUID == 0)) || skip "needs root"
-  local report
-  report=$(PATH=$PATH:/usr/sbin "$here/../../bench/start.sh" "$build" --hosts 8 --rounds 3 --only phalanx --json) ||
-    failed_or_skipped $? bench/start.sh
+  local report=$build/guard_start
+  run_bench start.sh "$build" --hosts 8 --rounds 3 --only phalanx --json
   local cold kept
   read -r cold kept < <(python3 -c '
 import json, sys
@@ -57,7 +59,7 @@ rows = [row for row in json.load(sys.stdin)["rows"] if row["hosts"] == 8]
 for name in ("phalanx", "phalanx, connections kept"):
     print("%.2f" % next(row["last_ratio"] for row in rows if row["method"] == name), end=" ")
 print()
-' <<< "$report")
+' < "$report")
   local hint="see where the time goes in the run's event log (phalanx logs), and compare with ./x bench start"
   hold start_cold "$cold" "job start on 8 hosts against ssh" "$hint"
   hold start_kept "$kept" "job start on 8 hosts against ssh, connections kept" "$hint"
@@ -66,8 +68,7 @@ print()
 guard_env() {
   ((EUID == 0)) || skip "needs root"
   local report=$build/guard_env name value
-  PATH=$PATH:/usr/sbin HOSTS=2 FILES=1500 BYTES=60000000 ROUNDS=1 WAYS=tar "$here/../../bench/env.sh" "$build" --ratios > "$report" ||
-    failed_or_skipped $? bench/env.sh
+  HOSTS=2 FILES=1500 BYTES=60000000 ROUNDS=1 WAYS=tar run_bench env.sh "$build" --ratios
   local hint="see where the time goes with ./x bench env, which says each time as it goes with VERBOSE=1"
   local measured=0
   while read -r name value; do
