@@ -40,15 +40,6 @@ base::Result<std::optional<mode_t>> mode_of(const std::string& path) {
   return base::system_error("stat", path);
 }
 
-// Other hosts may write to the same folder, and have equal process ids.
-std::string random_suffix() {
-  uint64_t number = 0;
-  if (::getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number)) number = static_cast<uint64_t>(mono_now().ns);
-  char text[17];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(number));
-  return text;
-}
-
 // A renamed file has its new name for good only when its folder is on the disk. Some file systems cannot sync folders: EINVAL.
 base::Status sync_folder(const std::string& path) {
   const std::string folder = path.empty() ? "." : path;
@@ -191,6 +182,14 @@ base::Result<std::optional<std::vector<std::string>>> names_if_present(const std
   ::closedir(listing);
   if (failure != 0) return base::system_error("list", folder, failure);
   return std::optional(std::move(names));
+}
+
+std::string random_suffix() {
+  uint64_t number = 0;
+  if (::getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number)) number = static_cast<uint64_t>(mono_now().ns);
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(number));
+  return text;
 }
 
 base::Status write_file_atomic_at(int folder, const std::string& name, std::string_view content, unsigned mode, Durable durable) {

@@ -39,6 +39,8 @@ base::Result<size_t> read_at(const Fd& file, const std::string& path, off_t from
 base::Result<struct stat> stat_of(const Fd& file, const std::string& path);
 // Whether it is owned by this user or by root, and neither group nor others can write to it.
 bool only_ours(const struct stat& file);
+// For the name of a new file: other hosts may write to the same folder, and have equal process ids.
+std::string random_suffix();
 // Temp file beside `path`, fsync, rename, fsync of the folder. mode as for open(2). Without fsync a crash of the machine may leave an empty
 // or partial file; for what its reader can check and make again.
 enum class Durable { kYes, kNo };

@@ -71,14 +71,13 @@ base::Status check_root(const std::string& root, bool make) {
       .with_hint("namei -l " + base::shell_quote(root));
 }
 
-// Whether what was opened is still what this name leads to.
-bool leads_to(int parent, const std::string& name, const os::Fd& opened) {
+}  // namespace
+
+bool is_still_at(int parent, const std::string& name, const os::Fd& opened) {
   struct stat there{}, here{};
   return ::fstatat(parent, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && ::fstat(opened.get(), &here) == 0 &&
          there.st_dev == here.st_dev && there.st_ino == here.st_ino;
 }
-
-}  // namespace
 
 base::Result<std::vector<std::string>> names_in(int folder) {
   const int again = ::openat(folder, ".", kFolder);
@@ -146,7 +145,7 @@ base::Result<std::optional<Store>> Store::open_in(const std::string& root, bool 
     return unfit(base::system_error("lock", root + "/lock"));
   }
   // Between the opening and the lock the last session may have removed the folder, or moved it away to remove it (Placer::finish).
-  if (!leads_to(AT_FDCWD, root, store.top_) || !leads_to(store.top_.get(), "lock", store.lock_)) return std::optional<Store>();
+  if (!is_still_at(AT_FDCWD, root, store.top_) || !is_still_at(store.top_.get(), "lock", store.lock_)) return std::optional<Store>();
   TRY_ASSIGN(store.blobs_, enter_own(store.top_.get(), "blobs"));
   TRY_ASSIGN(store.copies_, enter_own(store.top_.get(), "copies"));
   store.folders_ = std::make_unique<BlobFolders>();

@@ -27,6 +27,8 @@ namespace phalanx::sync {
 base::Result<os::Fd> enter_own(int parent, const std::string& name);
 // Below an open folder: "a/b", following no link.
 base::Result<os::Fd> enter_below(int folder, std::string_view path);
+// Whether what was opened is still what this name below `parent` leads to.
+bool is_still_at(int parent, const std::string& name, const os::Fd& opened);
 // Everything in a folder and the folder, on one file system, following no link. Others may remove the same meanwhile. False: something is
 // left.
 bool remove_tree(int parent, const std::string& name);

@@ -1,5 +1,6 @@
 """phalanx env on real environments: moved with tar to a shorter, an equal and a longer place, repaired, compared with one that was made
 there, and used."""
+import fcntl
 import filecmp
 import json
 import os
@@ -337,6 +338,41 @@ class Environments(unittest.TestCase):
         self.assertIn('a path through a link or a file', refused.stderr)
         for name in ('escaped', 'hostile', '.phalanx-unpack.hostile'):
             self.assertFalse(os.path.lexists(self.folder + '/' + name), name)
+
+    def test_a_second_unpack_touches_nothing_of_the_first(self):
+        old, new = self.folder + '/first', self.folder + '/second'
+        output(sys.executable, '-m', 'venv', '--without-pip', old)
+        file = self.folder + '/first.tar.zst'
+        self.assertEqual(phalanx('pack', old, '-o', file).returncode, 0)
+        part = self.folder + '/.phalanx-unpack.second'
+        os.mkdir(part, 0o700)
+        open(part + '/of-the-first', 'w').close()
+        first = os.open(part, os.O_RDONLY)
+        fcntl.flock(first, fcntl.LOCK_EX)
+        try:
+            refused = phalanx('unpack', file, new)
+            self.assertEqual(refused.returncode, 3, refused.stderr)
+            self.assertIn('another phalanx is unpacking to ' + new, refused.stderr)
+            self.assertEqual(os.listdir(part), ['of-the-first'])
+        finally:
+            os.close(first)
+        done = phalanx('unpack', file, new)  # what a killed one has left is in nobody's way
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(os.path.exists(part))
+
+    def test_packing_writes_through_no_link_of_others(self):
+        old, file, victim = self.folder + '/linked', self.folder + '/linked.tar.gz', self.folder + '/victim'
+        output(sys.executable, '-m', 'venv', '--without-pip', old)
+        with open(victim, 'w') as f: f.write('mine')
+        os.symlink(victim, file + '.part')
+        os.symlink(victim, file)
+        before = set(os.listdir(self.folder))
+        done = phalanx('pack', old, '-o', file)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(victim) as f: self.assertEqual(f.read(), 'mine')
+        self.assertFalse(os.path.islink(file))
+        self.assertEqual(os.stat(file).st_mode & 0o777, 0o644)
+        self.assertEqual(set(os.listdir(self.folder)), before)
 
     def test_what_is_typed_wrong(self):
         for words, said in ((('show', self.folder), 'is no environment of Python'), (('show', 'no-such-name'), 'no environment is named'),

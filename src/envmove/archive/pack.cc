@@ -170,6 +170,45 @@ bool all_ascii(const std::string& root, const sync::Manifest& manifest) {
          });
 }
 
+// A file that is being written and takes its place when it is whole. It is always a new file, whatever others have put beside the place.
+// Where the file system can make one without a name, nothing is left of it if we are killed.
+class Arriving {
+ public:
+  static base::Result<Arriving> beside(const std::string& place, mode_t mode) {
+    Arriving made;
+    made.part_ = place + ".part." + os::random_suffix();
+    const size_t slash = place.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : place.substr(0, slash + 1);
+    made.fd_ = os::Fd(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+    made.named_ = !made.fd_.valid();
+    if (made.named_) made.fd_ = os::Fd(::open(made.part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (made.fd_.valid()) return made;
+    base::Error error = base::system_error("create a file beside", place);
+    error.kind = ErrorKind::kUsage;
+    return error;
+  }
+  Arriving(Arriving&&) = default;
+  ~Arriving() {
+    if (fd_.valid() && named_) (void)::unlink(part_.c_str());
+  }
+  const os::Fd& fd() const { return fd_; }
+  // With errno. A link cannot replace a file, so a file without a name gets one first.
+  bool take_place(const std::string& place) {
+    const std::string itself = "/proc/self/fd/" + std::to_string(fd_.get());
+    if (!named_ && ::linkat(AT_FDCWD, itself.c_str(), AT_FDCWD, part_.c_str(), AT_SYMLINK_FOLLOW) != 0) return false;
+    named_ = true;
+    if (::rename(part_.c_str(), place.c_str()) != 0) return false;
+    named_ = false;
+    return true;
+  }
+
+ private:
+  Arriving() = default;
+  os::Fd fd_;
+  std::string part_;
+  bool named_ = false;  // part_ exists
+};
+
 base::Status write_program(const os::Fd& to, const std::string& program) {
   TRY_ASSIGN(const std::string bytes, os::read_file(program, kMostProgramBytes));
   TRY(os::write_all(to.get(), script(bytes.size()), "the archive"));
@@ -192,13 +231,8 @@ base::Result<Packing> packing_of(const std::string& file) {
 
 base::Result<Packed> pack(const Environment& environment, const Carried& carried, const sync::Aside& aside, Packing packing,
                           const std::string& file, const std::string& program, const Progress& progress) {
-  const std::string part = file + ".part";
-  os::Fd to(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, packing == Packing::kProgram ? 0755 : 0644));
-  if (!to.valid()) {
-    base::Error error = base::system_error("open", part);
-    error.kind = ErrorKind::kUsage;
-    return error;
-  }
+  TRY_ASSIGN(Arriving arriving, Arriving::beside(file, packing == Packing::kProgram ? 0755 : 0644));
+  const os::Fd& to = arriving.fd();
   auto write = [&]() -> base::Status {
     if (packing == Packing::kProgram) TRY(write_program(to, program));
     Writer writer(environment.root, aside);
@@ -213,14 +247,11 @@ base::Result<Packed> pack(const Environment& environment, const Carried& carried
   };
   base::Status written = write();
   struct stat s{};
-  if (written.ok() && (::fstat(to.get(), &s) != 0 || ::fsync(to.get()) != 0 || ::rename(part.c_str(), file.c_str()) != 0)) {
+  if (written.ok() && (::fstat(to.get(), &s) != 0 || ::fsync(to.get()) != 0 || !arriving.take_place(file))) {
     written = base::system_error("finish", file);
     written.error().kind = ErrorKind::kUnfit;
   }
-  if (!written.ok()) {
-    (void)::unlink(part.c_str());
-    return std::move(written).error();
-  }
+  if (!written.ok()) return std::move(written).error();
   return Packed{static_cast<uint64_t>(s.st_size)};
 }
 

@@ -46,8 +46,10 @@ class Part {
       return std::move(made).error();
     }
     TRY_ASSIGN(part.folder_, sync::enter_own(part.above_.get(), part.name_));
-    if (::flock(part.folder_.get(), LOCK_EX | LOCK_NB) != 0)
+    // Between the opening and the lock whoever held it may have moved the folder to the place: then it is no longer ours to empty.
+    if (::flock(part.folder_.get(), LOCK_EX | LOCK_NB) != 0 || !sync::is_still_at(part.above_.get(), part.name_, part.folder_))
       return base::fail(ErrorKind::kUnfit, fmt::format("another phalanx is unpacking to {}", place));
+    part.locked_ = true;
     TRY_ASSIGN(const std::vector<std::string> left, sync::names_in(part.folder_.get()));
     for (const std::string& one : left)
       if (!sync::remove_tree(part.folder_.get(), one) && ::unlinkat(part.folder_.get(), one.c_str(), 0) != 0)
@@ -57,7 +59,7 @@ class Part {
   Part(Part&&) = default;
   Part& operator=(Part&&) = default;
   ~Part() {
-    if (above_.valid()) (void)sync::remove_tree(above_.get(), name_);
+    if (locked_ && folder_.valid() && sync::is_still_at(above_.get(), name_, folder_)) (void)sync::remove_tree(above_.get(), name_);
   }
 
   const os::Fd& folder() const { return folder_; }
@@ -87,6 +89,7 @@ class Part {
   }
   os::Fd above_, folder_;
   std::string name_, path_;
+  bool locked_ = false;
 };
 
 base::Status nothing_there(const std::string& place) {
