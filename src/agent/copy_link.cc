@@ -32,7 +32,7 @@ base::Result<uint16_t> CopyInlet::listen(const std::string& address, const std::
 }
 
 void CopyInlet::accept() {
-  for (;;) {
+  for (int i = 0; i < os::kAcceptsPerTurn; ++i) {
     base::Result<os::Accepted> accepted = os::accept_tcp(listener_.get());
     if (!accepted.ok()) return pause_->begin(watch_);
     if (!accepted->fd.valid()) return;

@@ -42,6 +42,8 @@ struct Accepted {
   Endpoint peer;
 };
 base::Result<Accepted> accept_tcp(int listener_fd);
+// So many in one turn of the loop: whoever connects faster than they are taken in must keep nothing else from its turn.
+inline constexpr int kAcceptsPerTurn = 64;
 
 // Starts a non-blocking connect; the socket becomes writable when it is decided (connect_outcome).
 base::Result<Fd> connect_tcp_start(const Endpoint& where);

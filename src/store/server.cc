@@ -10,7 +10,6 @@ namespace phalanx::store {
 namespace {
 
 constexpr size_t kReadSize = 64 << 10;
-constexpr int kAcceptsPerEvent = 256;
 constexpr size_t kMaxPeers = 128 << 10;
 
 }  // namespace
@@ -64,7 +63,7 @@ Counters Server::counters() const {
 }
 
 void Server::accept_some() {
-  for (int i = 0; i < kAcceptsPerEvent; ++i) {
+  for (int i = 0; i < os::kAcceptsPerTurn; ++i) {
     base::Result<os::Accepted> accepted = os::accept_tcp(listener_.fd.get());
     if (!accepted.ok()) return pause_.begin(listener_watch_);
     if (!accepted->fd.valid()) return;

@@ -197,7 +197,7 @@ bool MeshListener::make_room() {
 }
 
 void MeshListener::accept(int listener) {
-  for (;;) {
+  for (int i = 0; i < os::kAcceptsPerTurn; ++i) {
     base::Result<os::Accepted> accepted = os::accept_tcp(listener);
     if (!accepted.ok()) {
       for (Port& port : ports_)

@@ -183,6 +183,7 @@ base::Result<std::unique_ptr<hosts::JoinedNodes>> gather_nodes(const RunOptions&
   TRY_ASSIGN(gathering.token, shared_token(options));
   TRY_ASSIGN(gathering.listen, awaited_endpoint(options));
   gathering.own = own_facts(options);
+  TRY(hosts::fits_a_record(gathering.own));
   gathering.patience = options.join_timeout;
   gathering.say = teller(options.quiet);
   TRY_ASSIGN(std::vector<hosts::JoinedNode> nodes, hosts::gather(gathering));
@@ -214,6 +215,7 @@ base::Result<int> take_part(const RunOptions& options) {
   member.addresses = [&options] { return addresses_of(options.master_addr); };
   member.port = port_of(options);
   member.own = own_facts(options);
+  TRY(hosts::fits_a_record(member.own));
   member.patience = options.join_timeout;
   member.say = teller(options.quiet);
   TRY_ASSIGN(const hosts::JoinVerdict verdict, hosts::join_run(member));

@@ -12,6 +12,8 @@
 
 #include "base/text.h"
 #include "base/try.h"
+#include "os/listener_pause.h"
+#include "os/socket_owner.h"
 #include "wire/codec.h"
 
 namespace phalanx::hosts {
@@ -39,8 +41,10 @@ class Gathering {
   base::Result<std::vector<JoinedNode>> run() {
     base::Result<os::Listener> listening = os::listen_tcp(options_.listen);
     if (!listening.ok()) return cannot_listen(listening.error());
+    if (base::Result<os::SocketOwners> owners = os::SocketOwners::open(listening->endpoint); owners.ok())
+      owners_ = std::move(owners).value();
     listener_ = std::move(listening->fd);
-    TRY(loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept(); }));
+    TRY_ASSIGN(watch_, loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept(); }));
     for (int number : {SIGINT, SIGTERM, SIGHUP})
       TRY(loop_.on_signal(number, [this](const signalfd_siginfo&) {
         give_up(base::fail(ErrorKind::kInterrupted, "interrupted while waiting for nodes"));
@@ -69,12 +73,13 @@ class Gathering {
   }
 
   std::string missing() const {
+    std::vector<bool> there(options_.own.nodes);
+    for (const auto& one : callers_)
+      if (one->facts && !one->gone && one->facts->node_rank < there.size()) there[one->facts->node_rank] = true;
     std::string list;
     uint32_t shown = 0, count = 0;
     for (uint32_t rank = 1; rank < options_.own.nodes; ++rank) {
-      const bool there = std::any_of(callers_.begin(), callers_.end(),
-                                     [&](const auto& one) { return one->facts && !one->gone && one->facts->node_rank == rank; });
-      if (there) continue;
+      if (there[rank]) continue;
       ++count;
       if (shown++ < 16) list += fmt::format("{}{}", list.empty() ? "" : ", ", rank);
     }
@@ -92,9 +97,11 @@ class Gathering {
   }
 
   void accept() {
-    for (;;) {
+    for (int i = 0; i < os::kAcceptsPerTurn; ++i) {
       base::Result<os::Accepted> accepted = os::accept_tcp(listener_.get());
-      if (!accepted.ok() || !accepted->fd.valid()) return;
+      if (!accepted.ok()) return pause_.begin(watch_);
+      if (!accepted->fd.valid()) return;
+      if (!os::trusted(owners_, *accepted)) continue;  // closed at once
       base::Result<std::string> nonce = wire::fresh_nonce();
       if (!nonce.ok()) return give_up(nonce.error());
       make_room();
@@ -113,17 +120,18 @@ class Gathering {
   }
 
   // Whoever holds the token is never sent away to make room, and who floods takes the room from himself: the origin with the most
-  // strangers gives up its oldest.
+  // strangers gives up its oldest. That goes at once, so that callers_ does not grow while connections wait. No caller's own handler
+  // leads here.
   void make_room() {
     size_t strangers = 0;
     std::map<std::string_view, size_t> from;
     for (const auto& one : callers_)
       if (!one->gone && !one->facts) ++strangers, ++from[one->origin];
     if (strangers < kMostStrangers) return;
-    Caller* leaves = nullptr;  // callers_ stand in the order in which they came
-    for (const auto& one : callers_)
-      if (!one->gone && !one->facts && (!leaves || from[one->origin] > from[leaves->origin])) leaves = one.get();
-    leaves->gone = true;
+    auto leaves = callers_.end();  // callers_ stand in the order in which they came
+    for (auto one = callers_.begin(); one != callers_.end(); ++one)
+      if (!(*one)->gone && !(*one)->facts && (leaves == callers_.end() || from[(*one)->origin] > from[(*leaves)->origin])) leaves = one;
+    callers_.erase(leaves);
   }
 
   void forget_the_slow() {
@@ -164,11 +172,12 @@ class Gathering {
     one.facts = *std::move(facts);
     if (!problem.empty())
       return give_up(base::fail(ErrorKind::kUsage, problem).with_hint("start the same line on every machine; only the node rank differs"));
+    const std::string waiting = here() + 1 < options_.own.nodes ? "waiting for " + missing() : "";
     options_.say(fmt::format("node {} ({}, {}) is here{}", one.facts->node_rank, one.facts->hostname, one.address,
-                             here() + 1 < options_.own.nodes ? "; waiting for " + missing() : ""));
-    if (here() + 1 >= options_.own.nodes) return;
+                             waiting.empty() ? "" : "; " + waiting));
+    if (waiting.empty()) return;
     for (const auto& other : callers_)
-      if (other->facts && !other->gone) other->socket->send(wire::RecordType::kWaiting, "waiting for " + missing());
+      if (other->facts && !other->gone) other->socket->send(wire::RecordType::kWaiting, waiting);
   }
 
   void give_up(base::Error error) {
@@ -202,6 +211,9 @@ class Gathering {
   const GatherOptions& options_;
   os::Loop& loop_;
   os::Fd listener_;
+  os::WatchId watch_ = 0;
+  os::ListenerPause pause_{loop_};
+  std::optional<os::SocketOwners> owners_;
   std::vector<std::unique_ptr<Caller>> callers_;
   std::vector<std::string> strangers_;
   std::optional<base::Error> failed_;

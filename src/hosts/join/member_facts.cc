@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
+#include "base/text.h"
 #include "wire/codec.h"
 #include "wire/sealed.h"
 
@@ -33,6 +35,14 @@ std::string encode(const MemberFacts& facts) {
   encoder.str(facts.ranks);
   encoder.strs(facts.command);
   return out;
+}
+
+base::Status fits_a_record(const MemberFacts& facts) {
+  if (encode(facts).size() <= wire::kMostRecordBytes) return base::ok();
+  return base::fail(base::ErrorKind::kUsage,
+                    base::counted("the command has {} words, which together are too long for --node-rank", facts.command.size()))
+      .because(fmt::format("each node sends its command to node 0, at most {}", base::format_bytes(wire::kMostRecordBytes)))
+      .with_hint("put the names into a file, and have the program read it");
 }
 
 base::Result<MemberFacts> decode_member_facts(std::string_view payload) {

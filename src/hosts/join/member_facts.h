@@ -20,6 +20,8 @@ struct MemberFacts {
 };
 
 std::string encode(const MemberFacts& facts);
+// Error kUsage: the command is longer than what one record carries.
+base::Status fits_a_record(const MemberFacts& facts);
 // Error kInternal: cut off, too long, or with characters that do not belong there.
 base::Result<MemberFacts> decode_member_facts(std::string_view payload);
 

@@ -30,6 +30,16 @@ TEST(MemberFacts, WhatDoesNotBelongThereIsRefused) {
   EXPECT_FALSE(decode_member_facts(encode(bad)).ok());
 }
 
+TEST(MemberFacts, ACommandThatNoRecordCarriesIsRefusedBeforeItIsSent) {
+  EXPECT_TRUE(fits_a_record(facts(1)).ok());
+  MemberFacts large = facts(1);
+  large.command.resize(20'000, std::string(100, 'x'));
+  const base::Status refused = fits_a_record(large);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, base::ErrorKind::kUsage);
+  EXPECT_NE(refused.error().message.find("20000 words"), std::string::npos) << refused.error().message;
+}
+
 TEST(MemberFacts, EveryDisagreementIsNamed) {
   auto says = [](void (*change)(MemberFacts&)) {
     MemberFacts other = facts(1);
