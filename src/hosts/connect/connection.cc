@@ -203,8 +203,9 @@ void Connection::finish_stdout() {
 void Connection::take(std::string_view bytes) {
   if (deploys_ && !reader_.started()) {
     std::string rest;
-    DeployTalk::Ask ask = talk_.feed(bytes, rest);
-    if (ask != DeployTalk::Ask::kNothing) request_upload(ask == DeployTalk::Ask::kGzip ? Encoding::kGzip : Encoding::kRaw);
+    base::Result<DeployTalk::Ask> ask = talk_.feed(bytes, rest);
+    if (!ask.ok()) return break_stream(ask.error());
+    if (*ask != DeployTalk::Ask::kNothing) request_upload(*ask == DeployTalk::Ask::kGzip ? Encoding::kGzip : Encoding::kRaw);
     reader_.feed(rest);
   } else {
     reader_.feed(bytes);

@@ -13,6 +13,8 @@ namespace phalanx::hosts {
 namespace {
 
 constexpr size_t kMaxFolderShown = 300;
+constexpr size_t kMaxRefusalShown = kMaxFolderShown + 200;
+constexpr size_t kMostTalk = 8;  // the script has five places
 
 // The script runs programs out of folders, so it must never run one out of a folder that another user can change. Looking at a folder by
 // name and then using it by name leaves a window: who owns the name can exchange what is behind it in between. The script therefore
@@ -100,7 +102,7 @@ std::string remote_command(const std::string& build, const std::string& tag) {
       build, deploy_script(build, tag));
 }
 
-DeployTalk::Ask DeployTalk::feed(std::string_view bytes, std::string& rest) {
+base::Result<DeployTalk::Ask> DeployTalk::feed(std::string_view bytes, std::string& rest) {
   if (stream_) {
     rest.append(bytes);
     return Ask::kNothing;
@@ -124,14 +126,16 @@ DeployTalk::Ask DeployTalk::feed(std::string_view bytes, std::string& rest) {
       rest.append(text, 0, mark).append("\n");
       text.erase(0, mark);
     }
-    if (text.rfind("PHALANX-NEED ", 0) == 0) {
-      uploaded_ = true;
+    const bool need = text.starts_with("PHALANX-NEED "), bad = text.starts_with("PHALANX-BAD ");
+    if ((need && ++needs_ > kMostTalk) || (bad && refusals_.size() == kMostTalk))
+      return base::fail(base::ErrorKind::kInternal, "what answers there asks for the program again and again");
+    if (need) {
       size_t word = text.find(' ', 13);
       folder_ = word == std::string::npos ? "" : text.substr(word + 1, kMaxFolderShown);
       // The far side says nothing more until it has the bytes.
-      return text.rfind("PHALANX-NEED gzip ", 0) == 0 ? Ask::kGzip : Ask::kRaw;
+      return text.starts_with("PHALANX-NEED gzip ") ? Ask::kGzip : Ask::kRaw;
     }
-    if (text.rfind("PHALANX-BAD ", 0) == 0) refusals_.push_back(text.substr(12));
+    if (bad) refusals_.push_back(text.substr(12, kMaxRefusalShown));
     else if (text == "PHALANX-NOPLACE") no_place_ = true;
     else rest.append(text + "\n");
   }

@@ -37,20 +37,21 @@ class DeployTalk {
  public:
   // What to send before more input is fed: nothing, or the binary, compressed or as it is.
   enum class Ask { kNothing, kGzip, kRaw };
-  // Consumes whole marker lines; `rest` gets everything that belongs to the stream reader (noise included).
-  Ask feed(std::string_view bytes, std::string& rest);
+  // Consumes whole marker lines; `rest` gets everything that belongs to the stream reader (noise included). Error (kInternal): the far
+  // side asks or refuses more often than the script, which has five places, ever does.
+  base::Result<Ask> feed(std::string_view bytes, std::string& rest);
   const std::vector<std::string>& refusals() const { return refusals_; }  // "<folder>: <why>"
   bool no_place() const { return no_place_; }
   const std::string& folder() const { return folder_; }  // that the far side named last in PHALANX-NEED
-  bool uploaded() const { return uploaded_; }
+  bool uploaded() const { return needs_ > 0; }
 
  private:
   std::string line_;
   std::vector<std::string> refusals_;
   std::string folder_;
+  size_t needs_ = 0;
   bool stream_ = false;
   bool no_place_ = false;
-  bool uploaded_ = false;
 };
 
 }  // namespace phalanx::hosts

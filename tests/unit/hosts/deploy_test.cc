@@ -54,7 +54,7 @@ TEST(DeployScript, RunsACachedAgentByItself) {
 TEST(DeployTalk, ACachedAgentNeedsNoTalk) {
   DeployTalk talk;
   std::string rest, stream = "motd\n" + std::string(wire::kStreamMagic) + "frames";
-  EXPECT_EQ(talk.feed(stream, rest), DeployTalk::Ask::kNothing);
+  EXPECT_EQ(talk.feed(stream, rest).value(), DeployTalk::Ask::kNothing);
   EXPECT_EQ(rest, stream);
   EXPECT_FALSE(talk.uploaded());
 }
@@ -62,27 +62,42 @@ TEST(DeployTalk, ACachedAgentNeedsNoTalk) {
 TEST(DeployTalk, AsksForTheBinaryFolderByFolder) {
   DeployTalk talk;
   std::string rest;
-  EXPECT_EQ(talk.feed("noise\nPHALANX-BAD /home/a cannot hold programs\nPHALANX-NE", rest), DeployTalk::Ask::kNothing);
-  EXPECT_EQ(talk.feed("ED gzip /tmp/x\n", rest), DeployTalk::Ask::kGzip);
-  EXPECT_EQ(talk.feed("PHALANX-BAD /tmp/x the copy was not whole\n", rest), DeployTalk::Ask::kNothing);
-  EXPECT_EQ(talk.feed("PHALANX-NEED raw /dev/shm/x\n", rest), DeployTalk::Ask::kRaw);
-  EXPECT_EQ(talk.feed(wire::kStreamMagic, rest), DeployTalk::Ask::kNothing);
+  EXPECT_EQ(talk.feed("noise\nPHALANX-BAD /home/a cannot hold programs\nPHALANX-NE", rest).value(), DeployTalk::Ask::kNothing);
+  EXPECT_EQ(talk.feed("ED gzip /tmp/x\n", rest).value(), DeployTalk::Ask::kGzip);
+  EXPECT_EQ(talk.feed("PHALANX-BAD /tmp/x the copy was not whole\n", rest).value(), DeployTalk::Ask::kNothing);
+  EXPECT_EQ(talk.feed("PHALANX-NEED raw /dev/shm/x\n", rest).value(), DeployTalk::Ask::kRaw);
+  EXPECT_EQ(talk.feed(wire::kStreamMagic, rest).value(), DeployTalk::Ask::kNothing);
   EXPECT_EQ(talk.refusals().size(), 2u);
   EXPECT_TRUE(talk.uploaded());
   EXPECT_EQ(rest, "noise\n" + std::string(wire::kStreamMagic));
 }
 
+TEST(DeployTalk, AHostThatAsksOrRefusesForEverIsGivenUp) {
+  for (const std::string line : {"PHALANX-NEED raw /x\n", "PHALANX-BAD x\n"}) {
+    DeployTalk talk;
+    std::string rest;
+    int taken = 0;
+    while (taken < 100 && talk.feed(line, rest).ok()) ++taken;
+    EXPECT_EQ(taken, 8) << line;
+    EXPECT_LE(talk.refusals().size(), 8u);
+  }
+  DeployTalk talk;
+  std::string rest;
+  EXPECT_TRUE(talk.feed("PHALANX-BAD /x " + std::string(60'000, 'y') + "\n", rest).ok());
+  EXPECT_LE(talk.refusals().at(0).size(), 500u);
+}
+
 TEST(DeployTalk, NoiseWithoutAnEndOfLineHidesNoMarker) {
   DeployTalk talk;
   std::string rest;
-  EXPECT_EQ(talk.feed("Welcome! $ PHALANX-NEED gzip /tmp/x\n", rest), DeployTalk::Ask::kGzip);
+  EXPECT_EQ(talk.feed("Welcome! $ PHALANX-NEED gzip /tmp/x\n", rest).value(), DeployTalk::Ask::kGzip);
   EXPECT_EQ(rest, "Welcome! $ \n");
 }
 
 TEST(DeployTalk, NoPlaceAtAll) {
   DeployTalk talk;
   std::string rest;
-  talk.feed("PHALANX-BAD /a x\nPHALANX-NOPLACE\n", rest);
+  ASSERT_TRUE(talk.feed("PHALANX-BAD /a x\nPHALANX-NOPLACE\n", rest).ok());
   EXPECT_TRUE(talk.no_place());
 }
 
