@@ -57,6 +57,8 @@ void HostSweep::await(size_t h, os::milliseconds patience) { hosts_[h].deadline 
 void HostSweep::on_frame(size_t h, const wire::Frame& frame) {
   if (hosts_[h].over) return;
   if (frame.type == wire::FrameType::kHello) {
+    if (hosts_[h].asked) return;
+    hosts_[h].asked = true;
     std::string frames;
     (void)wire::encode(frames, wire::Sweep{wish_.run_id, static_cast<uint32_t>(wish_.patience.count())});
     opener_.connection(h)->send(frames);
@@ -74,6 +76,7 @@ void HostSweep::on_frame(size_t h, const wire::Frame& frame) {
 
 void HostSweep::take(size_t h, const wire::Swept& swept) {
   Host& host = hosts_[h];
+  if (host.found.answered) return;
   host.found.swept = swept;
   host.found.answered = true;
   // Whoever logs in may be shown fewer GPUs than there are (CUDA_VISIBLE_DEVICES): the probe asks the driver.

@@ -49,7 +49,7 @@ class HostSweep {
  private:
   struct Host {
     SweptHost found;
-    bool over = false;
+    bool asked = false, over = false;
     os::Mono deadline;
   };
   void on_frame(size_t h, const wire::Frame& frame);

@@ -73,10 +73,13 @@ void CopyToHosts::on_frame(size_t h, const wire::Frame& frame) {
   if (host.over) return;
   host.heard = os::mono_now();
   if (frame.type == wire::FrameType::kHello) {
+    base::Result<wire::Hello> hello = wire::decode<wire::Hello>(frame.payload);
+    if (hello.ok() && host.said_hello)
+      hello = base::fail(ErrorKind::kInternal, fmt::format("{}: protocol error: the agent began twice", host.copied.name));
+    if (!hello.ok()) return fail(h, std::move(hello).error());
     host.said_hello = true;
-    if (base::Result<wire::Hello> hello = wire::decode<wire::Hello>(frame.payload); hello.ok())
-      for (const wire::Address& one : hello->addresses)
-        if (one.address == hello->ssh_server) host.address = one.address;
+    for (const wire::Address& one : hello->addresses)
+      if (one.address == hello->ssh_server) host.address = one.address;
     std::string frames;
     const PushTarget& to = request_.target;
     if (request_.manifest)
