@@ -42,6 +42,8 @@ void UsageWatch::find_families(const std::vector<Ranks::Living>& living) {
   for (size_t i = 0; i < living.size(); ++i) {
     Seen& seen = seen_[living[i].rank];
     seen.family = std::move(families[i]);
+    std::erase_if(seen.processes,
+                  [&](const auto& one) { return std::find(seen.family.begin(), seen.family.end(), one.first) == seen.family.end(); });
     std::string file = machine::throttle_file(living[i].pid);  // a process can be moved to another group
     if (file != seen.throttle_file) seen.throttled_ms = machine::throttled_ms(file);
     seen.throttle_file = std::move(file);

@@ -38,7 +38,7 @@ class UsageWatch {
   };
   struct Seen {
     std::vector<pid_t> family;           // the rank's first, and what it has started
-    std::map<pid_t, Process> processes;  // at the last look
+    std::map<pid_t, Process> processes;  // of the family, at the last look
     std::string throttle_file;
     int64_t throttled_ms = 0;
     std::optional<int64_t> delayed_ms;  // of its first thread, since it began
