@@ -33,17 +33,41 @@ constexpr std::string_view kFirstTime = "2026-01-01T00:00:00.000Z";
 constexpr std::chrono::days kZones{2};      // more than the times in ids can be off UTC
 constexpr std::chrono::days kLostStays{1};  // far longer than the longest lease
 
-// The names of what Phalanx writes into the folder of a run (docs/formats/run-directory.md).
-bool is_file_of_run(std::string_view name) {
-  for (std::string_view own : {"run.json", "events.jsonl", "progress.jsonl", "launcher.log", "control", "reserve", "masks.json"})
-    if (name == own) return true;
-  return name.starts_with("run.json.tmp.") || name.starts_with("masks.json.tmp.");
+// The folders of a run: its own, those below it, and "attempt_0/3", where --split-logs writes.
+enum class Place { kRun, kRanks, kFacts, kAttempt, kStreams };
+
+// The names of what Phalanx writes into them (docs/formats/run-directory.md).
+bool is_file_of(Place place, std::string_view name) {
+  const std::string_view whole = name;
+  name = name.substr(0, name.find(".tmp."));
+  const bool unfinished = name.size() < whole.size();
+  switch (place) {
+    case Place::kRun:
+      for (std::string_view own : {"run.json", "masks.json"})
+        if (name == own) return true;
+      for (std::string_view own : {"events.jsonl", "progress.jsonl", "launcher.log", "control", "reserve"})
+        if (whole == own) return true;
+      return false;
+    case Place::kFacts: return name.ends_with(".json") && base::is_number(name.substr(0, name.size() - 5));
+    case Place::kRanks:
+      if (name.ends_with(".1")) name.remove_suffix(2);
+      return !unfinished && (name.ends_with(".log") || name.ends_with(".times")) && base::is_number(name.substr(0, name.rfind('.')));
+    case Place::kAttempt: return false;
+    case Place::kStreams:
+      if (name.ends_with(".log.1") && !unfinished) name.remove_suffix(2);
+      return name == "stdout.log" || name == "stderr.log" || name == "error.json";
+  }
+  return false;
 }
-bool is_file_of_folder(std::string_view folder, std::string_view name) {
-  if (folder == "facts")
-    return name.ends_with(".json") ? base::is_number(name.substr(0, name.size() - 5)) : name.find(".json.tmp.") != name.npos;
-  if (name.ends_with(".1")) name.remove_suffix(2);
-  return (name.ends_with(".log") || name.ends_with(".times")) && base::is_number(name.substr(0, name.rfind('.')));
+
+// What such a folder in it is; nothing: not one of a run.
+std::optional<Place> folder_in(Place place, std::string_view name) {
+  constexpr std::string_view kAttempt = "attempt_";
+  if (place == Place::kRun && name == "ranks") return Place::kRanks;
+  if (place == Place::kRun && name == "facts") return Place::kFacts;
+  if (place == Place::kRun && name.starts_with(kAttempt) && base::is_number(name.substr(kAttempt.size()))) return Place::kAttempt;
+  if (place == Place::kAttempt && base::is_number(name)) return Place::kStreams;
+  return std::nullopt;
 }
 
 struct Entry {
@@ -96,25 +120,17 @@ std::optional<Folder> open_private(int parent, const std::string& name) {
 }
 
 // Only what Phalanx writes, and all of it ours, on one file system.
-bool holds_only_a_run(const Folder& run) {
-  auto fits = [&](const Entry& entry) { return entry.status.st_uid == run.status.st_uid && entry.status.st_dev == run.status.st_dev; };
-  auto entries = entries_of(run.fd.get());
+bool holds_only_a_run(const os::Fd& folder, Place place, const struct stat& run) {
+  auto entries = folder.valid() ? entries_of(folder.get()) : std::nullopt;
   if (!entries) return false;
-  for (const Entry& entry : *entries) {
-    if (!fits(entry)) return false;
-    if (S_ISREG(entry.status.st_mode) || S_ISSOCK(entry.status.st_mode)) {
-      if (!is_file_of_run(entry.name)) return false;
-      continue;
-    }
-    if (!S_ISDIR(entry.status.st_mode) || (entry.name != "ranks" && entry.name != "facts")) return false;
-    os::Fd inner = enter(run.fd.get(), entry.name);
-    auto files = inner.valid() ? entries_of(inner.get()) : std::nullopt;
-    if (!files) return false;
-    for (const Entry& file : *files)
-      if (!fits(file) || !S_ISREG(file.status.st_mode) || !is_file_of_folder(entry.name, file.name)) return false;
-  }
-  return true;
+  return std::all_of(entries->begin(), entries->end(), [&](const Entry& entry) {
+    if (entry.status.st_uid != run.st_uid || entry.status.st_dev != run.st_dev) return false;
+    if (S_ISREG(entry.status.st_mode) || (S_ISSOCK(entry.status.st_mode) && place == Place::kRun)) return is_file_of(place, entry.name);
+    const std::optional<Place> inner = S_ISDIR(entry.status.st_mode) ? folder_in(place, entry.name) : std::nullopt;
+    return inner && holds_only_a_run(enter(folder.get(), entry.name), *inner, run);
+  });
 }
+bool holds_only_a_run(const Folder& run) { return holds_only_a_run(run.fd, Place::kRun, run.status); }
 
 // When a file of the run was last written to, in seconds since 1970; nothing: it cannot be told.
 std::optional<int64_t> last_written(const Folder& run) {
@@ -166,23 +182,23 @@ std::optional<int64_t> began_at(std::string_view id) {
                                         id.substr(11, 2), id.substr(13, 2)));
 }
 
-// Empty: all of it is gone. Else what is left.
-std::string empty_out(const Folder& run, int base, const std::string& name) {
-  auto entries = entries_of(run.fd.get());
-  if (!entries) return "cannot list " + name;
+// Removes nothing that a run does not have, and no folder that still holds something. False: it could not be read.
+bool empty_out(const os::Fd& folder, Place place) {
+  auto entries = folder.valid() ? entries_of(folder.get()) : std::nullopt;
+  if (!entries) return false;
   for (const Entry& entry : *entries) {
     if (!S_ISDIR(entry.status.st_mode)) {
-      if (is_file_of_run(entry.name)) ::unlinkat(run.fd.get(), entry.name.c_str(), 0);
-      continue;
+      if (is_file_of(place, entry.name)) ::unlinkat(folder.get(), entry.name.c_str(), 0);
+    } else if (const std::optional<Place> inner = folder_in(place, entry.name)) {
+      (void)empty_out(enter(folder.get(), entry.name), *inner);
+      ::unlinkat(folder.get(), entry.name.c_str(), AT_REMOVEDIR);
     }
-    os::Fd inner = enter(run.fd.get(), entry.name);
-    auto files = inner.valid() ? entries_of(inner.get()) : std::nullopt;
-    if (!files) continue;
-    for (const Entry& file : *files)
-      if (is_file_of_folder(entry.name, file.name)) ::unlinkat(inner.get(), file.name.c_str(), 0);
-    ::unlinkat(run.fd.get(), entry.name.c_str(), AT_REMOVEDIR);
   }
-  // Removes nothing that still holds something.
+  return true;
+}
+// Empty: all of it is gone. Else what is left.
+std::string empty_out(const Folder& run, int base, const std::string& name) {
+  if (!empty_out(run.fd, Place::kRun)) return "cannot list " + name;
   return ::unlinkat(base, name.c_str(), AT_REMOVEDIR) == 0 ? "" : base::system_error("rmdir", name).message;
 }
 

@@ -58,9 +58,11 @@ class OldRuns : public testing::Test {
   }
   // A run that ended on the day it began, with all the files that a run can have.
   void make(int64_t days_ago) const {
-    for (const char* folder : {"", "/ranks", "/facts"}) ASSERT_EQ(::mkdir((path(days_ago) + folder).c_str(), 0700), 0);
-    for (const char* name :
-         {"events.jsonl", "progress.jsonl", "launcher.log", "reserve", "masks.json", "facts/0.json", "ranks/0.log", "ranks/0.log.1"})
+    for (const char* folder : {"", "/ranks", "/facts", "/attempt_0", "/attempt_0/0", "/attempt_0/1"})
+      ASSERT_EQ(::mkdir((path(days_ago) + folder).c_str(), 0700), 0);
+    for (const char* name : {"events.jsonl", "progress.jsonl", "launcher.log", "reserve", "masks.json", "facts/0.json", "ranks/0.log",
+                             "ranks/0.log.1", "attempt_0/0/stdout.log", "attempt_0/0/stdout.log.1", "attempt_0/0/stderr.log",
+                             "attempt_0/0/error.json", "attempt_0/1/error.json.tmp.17.ab"})
       write(days_ago, name, "{}\n");
     write(days_ago, "run.json", base::to_text(record(days_ago)));
   }
@@ -234,6 +236,14 @@ TEST_F(OldRunStays, IfAFileInItIsSomebodyElses) {
 TEST_F(OldRunStays, IfItHoldsAnythingThatPhalanxDoesNotWrite) {
   write(9, "ranks/model.pt", "weeks of training");
   restored_ = [this] { fs::remove(path(9) + "/ranks/model.pt"); };
+}
+TEST_F(OldRunStays, IfTheStreamsOfARankHaveAnotherFileBesideThem) {
+  write(9, "attempt_0/1/model.pt", "weeks of training");
+  restored_ = [this] { fs::remove(path(9) + "/attempt_0/1/model.pt"); };
+}
+TEST_F(OldRunStays, IfAnAttemptHoldsAFileOfItsOwn) {
+  write(9, "attempt_0/stdout.log", "");
+  restored_ = [this] { fs::remove(path(9) + "/attempt_0/stdout.log"); };
 }
 TEST_F(OldRunStays, IfItHoldsAFolderOfAnotherName) {
   ASSERT_EQ(::mkdir((path(9) + "/checkpoints").c_str(), 0700), 0);
