@@ -76,7 +76,10 @@ struct Ended {
     std::optional<Fingerprint> before = std::move(run.last_failure);
     run.last_failure.reset();
     if (verdict.kind != Kind::kRankFailed) return false;
-    run.last_failure = fingerprint(run.attempt, verdict);
+    Fingerprint print = fingerprint(run.attempt, verdict);
+    // No step is known: after so long it was hardly the same one.
+    if (!print.step && ran() && now - run.attempt.started_at >= kLongAttempt) return false;
+    run.last_failure = std::move(print);
     return before && *before == *run.last_failure;
   }
 
@@ -246,8 +249,24 @@ std::vector<size_t> next_members(const std::vector<Candidate>& pool, const std::
   return all;
 }
 
+namespace {
+
+// The rank's own, as its progress or its output tells; else the highest of any rank: often only rank 0 tells.
+std::optional<int64_t> step_of(const State& state, int rank) {
+  auto told = [&](int r) {
+    const std::optional<int64_t> step = state.ranks[static_cast<size_t>(r)].step;
+    return step ? step : state.stall.movement.last_step(r);
+  };
+  if (const std::optional<int64_t> own = told(rank)) return own;
+  std::optional<int64_t> highest;
+  for (size_t r = 0; r < state.ranks.size(); ++r) highest = std::max(highest, told(static_cast<int>(r)));
+  return highest;
+}
+
+}  // namespace
+
 Fingerprint fingerprint(const State& state, const Verdict& verdict) {
-  Fingerprint print{fmt::format("{} ", verdict.status), state.ranks[static_cast<size_t>(verdict.rank)].step};
+  Fingerprint print{fmt::format("{} ", verdict.status), step_of(state, verdict.rank)};
   for (char c : verdict.evidence)  // addresses, ports and times differ from try to try
     if (c < '0' || c > '9') print.what += c;
   return print;

@@ -32,7 +32,7 @@ struct Candidate {
 // What a failure of the program is recognised by.
 struct Fingerprint {
   std::string what;             // how it ended and the line that says why, without numbers
-  std::optional<int64_t> step;  // of the rank that failed
+  std::optional<int64_t> step;  // of the rank that failed, or of another that tells one
   bool operator==(const Fingerprint&) const = default;
 };
 

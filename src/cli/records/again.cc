@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/ranks/environment.h"
 #include "base/json_fields.h"
 #include "base/text.h"
 #include "cli/passed_on.h"
@@ -65,6 +66,7 @@ std::string run_again(const logs::Run& run, const job::State& planned, const std
     command.push_back("--sync=" + from);
     break;
   }
+  if (planned.job.local_rank_macro) command.push_back("--local-rank-macro");
   if (planned.job.max_restarts > 0) command.insert(command.end(), {"--max-restarts", std::to_string(planned.job.max_restarts)});
   add_variables(planned, command);
   command.push_back("--");
@@ -90,7 +92,8 @@ std::string rank_again(const logs::Run& run, const job::State& planned, int rank
   command.insert(command.end(), {"--", "env"});
   for (const auto& [name, value] : job::rank_variables(planned.job, *planned.plan, rank, *planned.meeting))
     if (name != "PHALANX_RUN_ID" && name != "TORCHELASTIC_USE_AGENT_STORE") command.push_back(name + "=" + value);
-  command.insert(command.end(), planned.job.argv.begin(), planned.job.argv.end());
+  const Words words = agent::rank_arguments(planned.job, static_cast<uint32_t>(planned.plan->local_rank(rank)));
+  command.insert(command.end(), words.begin(), words.end());
   return base::shell_quote(command);
 }
 

@@ -45,6 +45,7 @@ bool add_host(const Json& host, job::State& state, job::Plan& plan) {
 
 void add_given(const job::State& state, Json& record) {
   record["max_restarts"] = state.job.max_restarts;
+  if (state.job.local_rank_macro) record["local_rank_macro"] = true;
   if (state.meeting) record["served"] = state.meeting->served;
   for (size_t h = 0; state.plan && h < state.plan->hosts.size(); ++h) {
     const job::PlannedHost& host = state.plan->hosts[h];
@@ -61,6 +62,7 @@ job::State planned_state(const Json& record) {
   state.job.run_id = text_of(record, "id");
   state.job.directory = text_of(record, "workdir");
   state.job.attempt = static_cast<int>(base::get_int(record, "attempt").value_or(0));
+  state.job.local_rank_macro = base::get_bool(record, "local_rank_macro").value_or(false);
   state.job.max_restarts = static_cast<int>(base::get_int(record, "max_restarts").value_or(0));
   state.job.argv = base::get_strings(record, "command");
   for (const Json& one : base::get_list(record, "passed_on")) {

@@ -193,6 +193,42 @@ TEST(Run, TheSameFailureAtAnotherStepDoesNot) {
   EXPECT_EQ(s.verdict(), nullptr);
 }
 
+// Most programs print their steps, and often only rank 0 does.
+TEST(Run, TheStepThatARankPrintsCountsAndThatOfAnotherRankWhereItPrintsNone) {
+  for (const size_t printing : {size_t{1}, size_t{0}}) {
+    Series s(2, 0, 10);
+    for (int64_t step : {40, 55}) {
+      s.start();
+      wire::Output output;
+      output.rank = static_cast<uint32_t>(printing);
+      const std::string line = fmt::format("step {} loss 2.0\n", step);
+      output.data = line;
+      s.feed(HostReported{printing, 100, output});
+      s.fail(1, "ConnectionError: x");
+      s.pass(milliseconds(3000));
+    }
+    EXPECT_EQ(s.verdict(), nullptr) << printing;
+  }
+}
+
+TEST(Run, WhereNoStepIsKnownOnlyShortAttemptsRepeatEachOther) {
+  Series s(2, 0, 10);
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    s.start();
+    s.pass(kLongAttempt);
+    s.fail(1, "ConnectionError: x");
+    s.pass(milliseconds(3000));
+    ASSERT_EQ(s.verdict(), nullptr) << attempt;
+  }
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    s.start();
+    s.fail(1, "ConnectionError: x");
+    s.pass(milliseconds(5000));
+  }
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.told<NotRestarting>().at(0).why, NotRestarting::Why::kRepeats);
+}
+
 TEST(Run, ASpareTakesThePlaceOfALostHostWhenItsLeaseIsOver) {
   Series s(3, 1, 1);
   s.start();
