@@ -48,6 +48,11 @@ void sort_out(const HostView& host, GpuPool& pool) {
     if (who) taken.push_back(&gpu);
     if (why || who) pool.left_out.push_back(why ? *why : *who);
   }
+  if (pool.asked > 0 && !pool.insisted) {
+    pool.seen = pool.fit;
+    pool.seen.insert(pool.seen.end(), taken.begin(), taken.end());
+    std::sort(pool.seen.begin(), pool.seen.end(), [](const Gpu* a, const Gpu* b) { return a->index < b->index; });
+  }
   if (pool.fit.size() >= static_cast<size_t>(std::max(1, pool.asked))) return;
   pool.fit.insert(pool.fit.end(), taken.begin(), taken.end());  // better shared than nothing
   std::sort(pool.fit.begin(), pool.fit.end(), [](const Gpu* a, const Gpu* b) { return a->index < b->index; });
@@ -76,6 +81,7 @@ void read_visible(const Situation& situation, size_t h, const std::string& value
   for (int64_t index : selected)
     if (const Gpu* gpu = find(host, index)) pool.given.push_back(gpu);
   compare_orders(host, value, selected, choices);
+  if (pool.asked > 0 && !pool.insisted) pool.seen = pool.given;
   if (pool.asked > 0 && static_cast<size_t>(pool.asked) < pool.given.size()) pool.given.resize(static_cast<size_t>(pool.asked));
 }
 

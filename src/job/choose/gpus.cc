@@ -79,19 +79,24 @@ std::vector<const Gpu*> take(const GpuPool& pool, const std::string& model, int 
   return used;
 }
 
-void set_variables(const Situation& situation, size_t h, HostChoice& choice) {
+// The GPUs of the ranks come first, so that rank 3 finds its own as number 3.
+void set_variables(const Situation& situation, size_t h, const GpuPool& pool, HostChoice& choice) {
   const HostView& host = situation.hosts[h];
   choice.settings.push_back(
       {"CUDA_DEVICE_ORDER", "PCI_BUS_ID", tr("number GPUs as nvidia-smi does; CUDA's default order puts the fastest first")});
   std::vector<int64_t> order = machine::enumerate_gpus(host.facts.gpus, machine::CudaOrder::kPciBusId).devices;
   std::string value;
-  std::vector<int64_t> used(choice.gpus.begin(), choice.gpus.end());
+  std::vector<int64_t> seen(choice.gpus.begin(), choice.gpus.end());
+  for (const Gpu* gpu : pool.seen)
+    if (std::find(seen.begin(), seen.end(), gpu->index) == seen.end()) seen.push_back(gpu->index);
   bool visible = situation.variable(h, "CUDA_VISIBLE_DEVICES").has_value();
-  if (used == order && !visible) return;
-  for (int64_t index : used)  // a card that does not answer has no number in CUDA, and those behind it move up
+  if (seen == order && !visible) return;
+  for (int64_t index : seen)  // a card that does not answer has no number in CUDA, and those behind it move up
     value += (value.empty() ? "" : ",") + std::to_string(std::find(order.begin(), order.end(), index) - order.begin());
   choice.settings.push_back({"CUDA_VISIBLE_DEVICES", value,
-                             visible ? tr("the GPUs selected by your value, numbered in PCI order") : tr("only the GPUs chosen above")});
+                             visible                            ? tr("the GPUs selected by your value, numbered in PCI order")
+                             : seen.size() > choice.gpus.size() ? tr("the GPUs chosen above first; the ranks see the others too")
+                                                                : tr("only the GPUs chosen above")});
 }
 
 void too_few(const HostView& host, const GpuPool& pool, size_t used, Choices& choices) {
@@ -146,7 +151,7 @@ void choose_gpus(const Situation& situation, const GpuRequest& wish, Choices& ch
       }
     }
     choice.has_gpus = !choice.gpus.empty();
-    if (choice.has_gpus) set_variables(situation, h, choice);
+    if (choice.has_gpus) set_variables(situation, h, pool, choice);
   }
   note_mixture(situation, used_models, choices);
 }

@@ -104,6 +104,21 @@ Situation one_busy() {
   return s;
 }
 
+// As one_busy(), but the first.
+Situation one_busy_first() {
+  Situation s = one_busy();
+  std::vector<Gpu>& all = s.hosts[0].facts.gpus.devices;
+  std::swap(all[0].processes, all[2].processes);
+  std::swap(all[0].memory_used_bytes, all[2].memory_used_bytes);
+  return s;
+}
+
+Situation gpus_by_hand() {
+  Situation s = bond_infiniband();
+  s.job.set = {{"CUDA_VISIBLE_DEVICES", "4,5,6"}};
+  return s;
+}
+
 Situation mig() {
   Situation s = bond_infiniband();
   s.hosts[2].facts.gpus.devices[0].mig = true;
@@ -202,10 +217,12 @@ std::string contents(const std::string& path) {
 }
 
 TEST(Choices, AreWhatAnExpertWouldChoose) {
-  job::GpuRequest four, lists, too_many;
+  job::GpuRequest four, lists, too_many, one_rank, two_ranks;
   four.count = 4;
   lists.lists = {{"ainode02", {3, 1}}};
   too_many.count = 9;
+  one_rank.ranks = {1, 1, 1, 1};
+  two_ranks.ranks = {2, 2};
   const std::vector<Golden> all = {{"plain_ethernet", plain_ethernet},
                                    {"bond_infiniband", bond_infiniband},
                                    {"docker_host_network", docker_host_network},
@@ -226,6 +243,9 @@ TEST(Choices, AreWhatAnExpertWouldChoose) {
                                    {"harmful_settings", harmful_settings},
                                    {"four_gpus_each", bond_infiniband, four},
                                    {"gpus_by_list", docker_host_network, lists},
+                                   {"one_rank_of_eight_gpus", bond_infiniband, one_rank},
+                                   {"fewer_ranks_and_a_busy_gpu", one_busy_first, two_ranks},
+                                   {"one_rank_and_a_list_by_hand", gpus_by_hand, one_rank},
                                    {"more_than_there_are", bond_infiniband, too_many}};
   for (const Golden& golden : all) {
     std::string path = std::string(PHALANX_TEST_DATA) + "/choices/" + golden.name + ".txt";
