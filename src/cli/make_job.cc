@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -126,6 +127,7 @@ job::HostRequest request_of(const hosts::HostSpec& spec, const Here& here, const
   request.target.slurm_job = slurm_job;
   request.slots = spec.slots;
   request.selected = spec.selected;
+  request.left_out = spec.left_out;
   return request;
 }
 
@@ -155,6 +157,22 @@ base::Status add_file(const std::string& path, job::Job& job) {
   return base::ok();
 }
 
+// Of several values for one name the ranks get the last. Checks and choices read the same list, so it holds no other.
+void keep_last_values(job::Job& job) {
+  std::set<std::string_view> names;
+  std::vector<size_t> kept;
+  for (size_t i = job.set.size(); i-- > 0;)
+    if (names.insert(job.set[i].first).second) kept.push_back(i);
+  wire::Variables set;
+  std::vector<std::string> origins;
+  for (auto i = kept.rbegin(); i != kept.rend(); ++i) {
+    set.push_back(job.set[*i]);
+    origins.push_back(std::move(job.origins[*i]));
+  }
+  job.set = std::move(set);
+  job.origins = std::move(origins);
+}
+
 base::Status collect_variables(const RunOptions& options, const Here& here, job::Job& job) {
   if (!options.no_export) carry_python_environment(here, job);
   for (const auto& [name, value] : job.set) job.exported.push_back(name);
@@ -172,6 +190,7 @@ base::Status collect_variables(const RunOptions& options, const Here& here, job:
   add(job, exported, kFromExport);
   for (const std::string& path : options.env_files) TRY(add_file(path, job));
   add(job, options.env, kFromEnv);
+  keep_last_values(job);
   job.unset = stale_variables();
   size_t bytes = 0;
   for (const auto& [name, value] : job.set) bytes += name.size() + value.size();

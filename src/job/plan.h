@@ -32,6 +32,9 @@ struct Plan {
 // choices: what the checks have chosen, if they were made: where the number of ranks follows from the GPUs, it follows from those.
 base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hosts, const std::optional<Choices>& choices = std::nullopt);
 
+// The slots that were chosen on a host with so many GPUs; empty: all. Error kUnfit: one of them is not there, or none is left.
+base::Result<std::vector<int>> slots_of(const HostRequest& request, uint32_t gpus);
+
 // Where the ranks meet.
 struct Meeting {
   std::string address;  // MASTER_ADDR, numeric, of rank 0's host

@@ -56,6 +56,7 @@ void take_one_rank(RunOptions& options) {
 // joined: the other nodes of a run that was started by hand; else null.
 base::Result<int> run_job(const Invocation& invocation, const RunOptions& options, hosts::JoinedNodes* joined) {
   TRY_ASSIGN(job::Job job, make_job(options, detect_terminal()));
+  job.or_cpus = invocation.verb == Verb::kTrain;
   if (joined) add_joined(*joined, job);
   TRY(check_first_word(invocation, job.directory, os::environment_value("PATH")));
   const std::string slow = slow_start_text(options, cache_folder());

@@ -79,6 +79,26 @@ TEST(MakeJob, TheOriginOfEveryVariableIsKnown) {
   EXPECT_EQ(base::to_text(describe_passed_on(*job)).find("secret"), std::string::npos) << "names only";
 }
 
+// The checks and the choice of GPUs read what the ranks will get.
+TEST(MakeJob, OfSeveralValuesForOneNameTheLastIsLeft) {
+  const char* environment[] = {"NCCL_SOCKET_IFNAME=eth9", "NCCL_DEBUG=INFO", nullptr};
+  Here here;
+  here.hostname = "h1";
+  here.folder = "/";
+  here.environment = environment;
+  const std::string file = scratch::folder("twice") + "/job.env";
+  ASSERT_TRUE(os::write_file_atomic(file, "CUDA_VISIBLE_DEVICES=0,1\n").ok());
+  RunOptions options;
+  options.command = {"true"};
+  options.env_files = {file};
+  options.env = {{"CUDA_VISIBLE_DEVICES", "2,3"}, {"NCCL_SOCKET_IFNAME", "eth1"}, {"NCCL_SOCKET_IFNAME", "eth0"}};
+  base::Result<job::Job> job = make_job(options, here);
+  ASSERT_TRUE(job.ok());
+  std::string all;
+  for (size_t i = 0; i < job->set.size(); ++i) all += fmt::format("{}={} {}\n", job->set[i].first, job->set[i].second, job->origins[i]);
+  EXPECT_EQ(all, "NCCL_DEBUG=INFO this machine\nCUDA_VISIBLE_DEVICES=2,3 --env\nNCCL_SOCKET_IFNAME=eth0 --env\n");
+}
+
 // What a report needs to find the secrets that were passed on tells none of them.
 TEST(MakeJob, MasksKnowSecretsAndDoNotTellThem) {
   job::Job job;

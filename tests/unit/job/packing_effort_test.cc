@@ -33,7 +33,7 @@ struct Link {
     const int64_t begin = now;
     for (int i = 0; i < count; ++i) {
       const auto number = static_cast<size_t>(effort.now());
-      auto time = [number](const double (&ns)[base::kEfforts]) { return static_cast<int64_t>(kBlock * ns[number]); };
+      auto time = [number](const double(&ns)[base::kEfforts]) { return static_cast<int64_t>(kBlock * ns[number]); };
       const int64_t end = now + time(pack);
       effort.made(kBlock, {now}, {end});
       if (effort.now() != static_cast<Effort>(number)) ++changes;

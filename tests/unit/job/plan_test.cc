@@ -99,6 +99,23 @@ TEST(Plan, ChosenSlotsBecomeVisibleDevicesOfThatHostOnly) {
   EXPECT_EQ(make_plan(job, hosts).error().kind, base::ErrorKind::kUsage);
 }
 
+TEST(Plan, SlotsThatAreLeftOutCountFromTheGpusOfTheHost) {
+  Job job = three_hosts();
+  job.rule = RanksRule::kAuto;
+  job.hosts[1].slots.reset();
+  job.hosts[1].left_out = {0, 2};
+  std::vector<wire::Hello> hosts(3);
+  hosts[1].gpus = 4;
+  base::Result<Plan> plan = make_plan(job, hosts);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->hosts[1].ranks, 2);
+  EXPECT_EQ(plan->hosts[1].visible_devices, "1,3");
+  hosts[1].gpus = 2;
+  EXPECT_NE(make_plan(job, hosts).error().message.find("has no slot 2"), std::string::npos);
+  job.hosts[1].left_out = {0, 1};
+  EXPECT_NE(make_plan(job, hosts).error().message.find("has no slots left"), std::string::npos);
+}
+
 TEST(Plan, MeetingAddressesAreTriedInTheOrderOfTrust) {
   Job job = three_hosts();
   std::vector<wire::Hello> hosts(3);

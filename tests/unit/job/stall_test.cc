@@ -262,9 +262,7 @@ TEST_F(Stalls, AProcessThatIsStoppedIsToldWithinSeconds) {
     for (const auto& [host, dig] : s_->sent<wire::Dig>()) s_->say(host, wire::Dug{dig.id, {}});
     std::vector<job::Stalled> told = s_->told<job::Stalled>();
     ASSERT_EQ(told.size(), action == job::OnStall::kReport ? 1u : 0u);
-    if (!told.empty()) {
-      EXPECT_EQ(told[0].verdict.code, "HANG-STOPPED");
-    }
+    if (!told.empty()) { EXPECT_EQ(told[0].verdict.code, "HANG-STOPPED"); }
   }
 }
 
