@@ -130,12 +130,25 @@ class Workplace {
     TRY(sync_path(path_));
     if (rename(path_.c_str(), target_.c_str()) != 0) {  // also onto an empty folder
       if (!replace || (errno != EEXIST && errno != ENOTEMPTY)) return io_error("rename", path_, errno);
-      if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) != 0) return io_error("rename", path_, errno);
+      if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) != 0) TRY(take_turns());
     }
     return sync_path(parent_of(target_));
   }
 
  private:
+  // Where the file system cannot exchange names: the old model goes aside, and comes back if the new one cannot take its place.
+  base::Status take_turns() {
+    const std::string old = path_ + ".old";
+    if (rename(target_.c_str(), old.c_str()) != 0) return io_error("rename", target_, errno);
+    if (rename(path_.c_str(), target_.c_str()) != 0) {
+      const int failure = errno;
+      (void)rename(old.c_str(), target_.c_str());
+      return io_error("rename", path_, failure);
+    }
+    std::error_code ignored;  // a later merge removes what is left: it begins with stem_
+    fs::remove_all(old, ignored);
+    return base::ok();
+  }
   static void remove_if_dead(const std::string& path) {
     os::Fd lock(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     // Only with the lock in hand it is known to be dead. What cannot be opened or locked may belong to a merge that goes on.

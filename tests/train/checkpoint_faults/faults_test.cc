@@ -135,6 +135,22 @@ TEST(StorageFaults, ATrainingThatIsKilledWhileACallHangsResumesFromTheNewest) {
   EXPECT_GT(hung, 250);
 }
 
+TEST(StorageFaults, AMergeReplacesAnOlderModelWhereNamesCannotBeExchanged) {
+  Root root;
+  const std::string run = root / "run";
+  furnish(run);
+  faults::refuse_exchange(true);
+  faults::watch(run, -1, 0);
+  const Interrupt never;
+  const auto merged = merge({.checkpoint = run + "/checkpoints/step-00000003", .folder = run + "/merged", .replace = true}, never);
+  faults::stop();
+  faults::refuse_exchange(false);
+  ASSERT_TRUE(merged.ok()) << merged.error().render();
+  EXPECT_GT(fs::file_size(run + "/merged/model.safetensors"), merged->bytes);
+  const std::vector<std::string> names = names_in(run).value();
+  for (const std::string& name : names) EXPECT_FALSE(name.starts_with(".merging")) << name;
+}
+
 // The disk of one rank hangs while it writes its shard.
 TEST(StorageFaults, OfAShardThatHangsTheOthersAreToldAtTheDeadline) {
   Root root;
