@@ -64,4 +64,11 @@ base::Status write_all(int fd, std::string_view data, std::string_view what) {
   return base::ok();
 }
 
+base::Status append_all(int fd, std::string_view data, std::string_view what) {
+  const off_t end = ::lseek(fd, 0, SEEK_END);
+  base::Status written = write_all(fd, data, what);
+  if (!written.ok() && end >= 0) (void)!::ftruncate(fd, end);
+  return written;
+}
+
 }  // namespace phalanx::os

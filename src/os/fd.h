@@ -53,5 +53,7 @@ IoStep write_step(int fd, const char* data, size_t size);  // kEnd is EPIPE or E
 
 // Blocking, to the last byte.
 base::Status write_all(int fd, std::string_view data, std::string_view what);
+// To the end of a regular file that nobody else writes to. What was written of it is taken back if the rest has no room.
+base::Status append_all(int fd, std::string_view data, std::string_view what);
 
 }  // namespace phalanx::os

@@ -96,7 +96,7 @@ base::Result<int> Trainer::run() {
 }
 
 base::Status Trainer::after_step(const StepReport& report, bool last) {
-  TRY(progress_.step(report));
+  progress_.step(report);
   saving_->poll();
   const bool diverged = !std::isfinite(report.loss) || (report.skipped && !precision_.loss_scaling);
   if (diverged)
@@ -232,7 +232,7 @@ base::Status Trainer::validate() {
   validation_loss_ = targets > 0 ? sum / targets : 0;
   if (early_stop_.better(*validation_loss_) && config_.checkpoint.best == "on")
     best_ = checkpoint::Best{steps_done(), "validation_loss", *validation_loss_};
-  TRY(progress_.validation(steps_done(), *validation_loss_));
+  progress_.validation(steps_done(), *validation_loss_);
   progress_.phase("train");
   return base::ok();
 }

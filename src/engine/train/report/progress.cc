@@ -77,7 +77,7 @@ void Progress::phase(std::string_view name) {
   send();
 }
 
-base::Status Progress::step(const StepReport& report) {
+void Progress::step(const StepReport& report) {
   last_ = report;
   means_.add(report);
   ++run_.steps;
@@ -89,31 +89,39 @@ base::Status Progress::step(const StepReport& report) {
     tokens_per_s_ = means_.tokens_per_s();
     send();
   }
-  if (!due) return base::ok();
+  if (!due) return;
   printed_ = now;
-  base::Status printed = rank_ == 0 ? print(report) : base::ok();
+  if (rank_ == 0) print(report);
   means_ = Means();
-  return printed;
 }
 
-base::Status Progress::print(const StepReport& report) {
+// A line of a log is worth less than the training: on a full disk it is left out, which is told once.
+void Progress::keep(const base::Status& written) {
+  const bool before = std::exchange(keeps_, written.ok());
+  if (!before || written.ok()) return;
+  note("the training continues without lines in its log");
+  note(written.error().render());
+}
+
+void Progress::print(const StepReport& report) {
   const double per_step = seconds(Clock::now() - begun_) / static_cast<double>(run_.steps);  // with validations and saving
   const std::string line = terminal_line(report, means_, facts_, total_, per_step * static_cast<double>(total_ - report.step));
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
-  TRY(log_.append(log_line(report, means_, facts_, skipped_)));
-  if (!board_.is_open()) return base::ok();
-  return board_.write(report.step, scalars(report, means_, facts_));
+  base::Status written = log_.append(log_line(report, means_, facts_, skipped_));
+  if (written.ok() && board_.is_open()) written = board_.write(report.step, scalars(report, means_, facts_));
+  keep(written);
 }
 
-base::Status Progress::validation(int64_t step, double loss) {
-  if (rank_ != 0) return base::ok();
+void Progress::validation(int64_t step, double loss) {
+  if (rank_ != 0) return;
   std::string line = fmt::format("step {}/{}  validation loss {:.4f}\n", step, total_, loss);
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
   const Scalar scalar{"val/loss", loss};
-  TRY(board_.write(step, {&scalar, 1}));
-  return log_.append({{"step", step}, {"validation_loss", loss}});
+  base::Status written = board_.write(step, {&scalar, 1});
+  if (written.ok()) written = log_.append({{"step", step}, {"validation_loss", loss}});
+  keep(written);
 }
 
 base::Status Progress::finish() {

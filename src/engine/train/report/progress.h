@@ -35,15 +35,16 @@ class Progress {
   // True if step() will print this step: what is dear to find out is wanted for such steps only. The same on all ranks.
   bool prints(int64_t step) const { return step % log_every_ == 0 || step == total_; }
   // Every step; decides itself what to print (each log_every steps, the last, and never silent for long) and to send.
-  base::Status step(const StepReport& report);
-  base::Status validation(int64_t step, double loss);
+  void step(const StepReport& report);
+  void validation(int64_t step, double loss);
   // Behind the last step, on rank 0: where the time has gone, and <folder>/loss.svg with the losses of the whole log.
   base::Status finish();
 
  private:
   using Clock = std::chrono::steady_clock;
   void send();
-  base::Status print(const StepReport& report);
+  void print(const StepReport& report);
+  void keep(const base::Status& written);
 
   int rank_;
   int64_t total_ = 0;
@@ -58,6 +59,7 @@ class Progress {
   Means means_;              // since the last printed line
   double tokens_per_s_ = 0;  // of the last means that were looked at
   int64_t skipped_ = 0;      // steps
+  bool keeps_ = true;        // the last line could be written
   RunTimes run_;             // since begin()
   std::string phase_ = "load";
   Clock::time_point begun_ = Clock::now();

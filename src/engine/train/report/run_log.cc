@@ -54,7 +54,7 @@ base::Result<RunLog> RunLog::open(const std::string& folder, int64_t step) {
 
 base::Status RunLog::append(const base::Json& line) {
   if (!is_open()) return base::ok();
-  return os::write_all(file_.get(), base::to_text(line) + "\n", path_);
+  return os::append_all(file_.get(), base::to_text(line) + "\n", path_);
 }
 
 base::Result<LossCurves> read_losses(const std::string& path) {

@@ -19,7 +19,7 @@ class RunLog {
 
   bool is_open() const { return file_.valid(); }
   const std::string& path() const { return path_; }
-  base::Status append(const base::Json& line);  // one write(2)
+  base::Status append(const base::Json& line);  // whole, or not at all
 
  private:
   os::Fd file_;

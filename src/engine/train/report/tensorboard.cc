@@ -46,7 +46,7 @@ base::Result<TensorBoard> TensorBoard::open(const std::string& folder, int64_t s
 
 base::Status TensorBoard::write(int64_t step, std::span<const Scalar> scalars) {
   if (!is_open()) return base::ok();
-  return os::write_all(file_.get(), encode_record(encode_scalars(wall_time(), step, scalars)), path_);
+  return os::append_all(file_.get(), encode_record(encode_scalars(wall_time(), step, scalars)), path_);
 }
 
 }  // namespace phalanx::engine::train
