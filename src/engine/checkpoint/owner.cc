@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "base/sha256.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
@@ -20,6 +21,7 @@ namespace phalanx::engine::checkpoint {
 namespace {
 
 constexpr const char* kOwnerFile = "/.owner";
+constexpr size_t kMostOwnerBytes = 256;
 constexpr auto kLockPatience = std::chrono::seconds(30);
 
 // fcntl can wait for a lock only without a deadline, and an attempt that was stopped (SIGSTOP) with the lock in its hands would hold up
@@ -42,6 +44,9 @@ base::Status lock(int fd, const std::string& path) {
   }
 }
 
+// The name of a run can be anything; equal names have equal marks.
+std::string mark_of(std::string_view run) { return run.empty() ? "" : base::sha256_hex(run).substr(0, 32); }
+
 base::Result<os::Fd> open_owner(const std::string& path, int more_flags) {
   os::Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | more_flags, 0644));
   while (!file.valid() && errno == EINTR) file = os::Fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | more_flags, 0644));
@@ -60,8 +65,8 @@ std::string make_token() {
 
 // Written in place: a rename would put another file, with another lock, under the name. A crash in between leaves a token that is
 // nobody's, and the next attempt claims the folder anyway.
-base::Status claim(const std::string& folder, std::string_view token) {
-  const std::string path = folder + kOwnerFile, content = std::string(token) + "\n";
+base::Status claim(const std::string& folder, std::string_view token, std::string_view run) {
+  const std::string path = folder + kOwnerFile, content = fmt::format("{}\n{}\n", token, mark_of(run));
   {
     TRY_ASSIGN(os::Fd file, open_owner(path, O_CREAT));
     TRY(write_bytes(file.get(), content, path));
@@ -72,12 +77,24 @@ base::Status claim(const std::string& folder, std::string_view token) {
 }
 
 base::Status still_owner(const std::string& folder, std::string_view token) {
-  auto owner = os::read_file(folder + kOwnerFile, 256);
+  auto owner = os::read_file(folder + kOwnerFile, kMostOwnerBytes);
   if (!owner.ok()) return cannot_tell(std::move(owner).error());
-  if (base::trim(*owner) == token) return base::ok();
+  if (owner->substr(0, owner->find('\n')) == token) return base::ok();
   return base::fail(base::ErrorKind::kConfig, fmt::format("another run writes its checkpoints to {}", base::quote(folder)))
       .because("that run, or a later attempt of this run, has claimed the folder since this attempt began")
       .with_hint("stop one of the two, or use separate folders");
+}
+
+void release(const std::string& folder, std::string_view token) {
+  if (still_owner(folder, token).ok()) ::unlink((folder + kOwnerFile).c_str());
+}
+
+base::Result<bool> began_earlier(const std::string& folder, const Attempt& attempt) {
+  if (attempt.restarts == 0 || attempt.run.empty()) return false;
+  auto owner = os::read_if_present(folder + kOwnerFile, kMostOwnerBytes);
+  if (!owner.ok()) return cannot_tell(std::move(owner).error());
+  const size_t end = *owner ? (*owner)->find('\n') : std::string::npos;
+  return end != std::string::npos && base::trim(std::string_view(**owner).substr(end)) == mark_of(attempt.run);
 }
 
 base::Result<OwnerLock> OwnerLock::take(const std::string& folder) {

@@ -40,7 +40,7 @@ base::Result<std::unique_ptr<Saver>> Saver::open(SaverOptions options) {
   Removals removed;
   if (options.rank == 0) {
     if (auto made = os::make_folders(options.folder, 0755); !made.ok()) return cannot_tell(std::move(made).error());
-    TRY(claim(options.folder, options.token));
+    TRY(claim(options.folder, options.token, options.run));
     TRY(clean_leftovers(options.folder, options.token, 0, &removed));
   }
   std::unique_ptr<Saver> saver(new Saver(std::move(options)));

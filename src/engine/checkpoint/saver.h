@@ -31,6 +31,7 @@ struct SaverOptions {
   std::string folder = {};  // the run's checkpoints; created
   int rank = 0, world = 1;
   std::string token = {};  // of this attempt, equal on all ranks and new in every attempt: rank 0's make_token()
+  std::string run = {};    // that this is an attempt of (owner.h)
   int64_t keep = 0;        // newest checkpoints to keep, 0 for all; the best is always kept
   WhenBusy when_busy = WhenBusy::kWait;
   std::chrono::milliseconds deadline{30 * 60 * 1000};  // for the other ranks' shards

@@ -64,6 +64,10 @@ base::Result<RankEnv> read_rank_env(const Lookup& lookup) {
   env.world = static_cast<int>(world);
   env.rank = static_cast<int>(rank);
   env.local_world = env.world;
+  env.run = lookup("TORCHELASTIC_RUN_ID").value_or("");
+  if (lookup("TORCHELASTIC_RESTART_COUNT")) {
+    TRY_ASSIGN(env.restarts, number(lookup, "TORCHELASTIC_RESTART_COUNT", 0, std::numeric_limits<int64_t>::max()));
+  }
   if (lookup("LOCAL_RANK")) {
     TRY_ASSIGN(int64_t local, number(lookup, "LOCAL_RANK", 0, kMaxWorld));
     env.local_rank = static_cast<int>(local);
@@ -83,9 +87,7 @@ base::Result<RankEnv> read_rank_env(const Lookup& lookup) {
   TRY_ASSIGN(int64_t port, number(lookup, "MASTER_PORT", 1, 65535));
   env.master_port = static_cast<uint16_t>(port);
   env.agent_store = lookup("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  if (env.agent_store && lookup("TORCHELASTIC_RESTART_COUNT")) {
-    TRY_ASSIGN(env.attempt, number(lookup, "TORCHELASTIC_RESTART_COUNT", 0, std::numeric_limits<int64_t>::max()));
-  }
+  if (env.agent_store) env.attempt = env.restarts;
   return env;
 }
 

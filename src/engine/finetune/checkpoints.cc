@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
+#include "engine/checkpoint/owner.h"
 #include "engine/comm/fingerprint.h"
 #include "engine/tuning/adapter.h"
 #include "engine/tuning/write_tensors.h"
@@ -53,9 +54,11 @@ base::Status remove_one(const std::string& folder) {
   return base::ok();
 }
 
+// `saved`: the step just saved, which stays; those of later steps are of an earlier training, which was left for this one: they go first.
 // `best`: the step of one that goes last of all but the newest; 0: none.
-base::Status keep_newest(const std::string& output_dir, int64_t limit, int64_t best = 0) {
+base::Status keep_newest(const std::string& output_dir, int64_t limit, int64_t saved = INT64_MAX, int64_t best = 0) {
   TRY_ASSIGN(auto steps, steps_in(output_dir));
+  std::stable_partition(steps.begin(), steps.end(), [&](int64_t step) { return step > saved; });
   if (auto found = std::find(steps.begin(), steps.end(), best); found != steps.end() && found + 1 != steps.end())
     std::rotate(found, found + 1, steps.end() - 1);
   const auto surplus = static_cast<int64_t>(steps.size()) - limit;
@@ -105,14 +108,16 @@ base::Status save(const Checkpoints& where, const Tuned& tuned, tuning::FineTuni
   const std::string name = fmt::format("{}{}", kPrefix, run.done());
   const auto state = where.only_model ? std::vector<tuning::NamedTensor>() : run.state();
   return with_result(tuned, run, [&](const Trained& trained) -> base::Status {
-    TRY_ASSIGN(const std::string folder, begin_folder(where.output_dir, name));
+    TRY(checkpoint::still_owner(where.output_dir, where.token));
+    TRY_ASSIGN(const std::string folder, begin_folder(where.output_dir, name, where.token));
     TRY(write_tuned(tuned, folder, bar, trained));
     TRY(os::write_file_atomic(folder + "/trainer_state.json", base::to_text(history.trainer_state(), 2) + "\n", 0644));
     if (!where.only_model) TRY(write_state(where, folder, state, run, history));
-    TRY(finish_folder(where.output_dir, name));
+    TRY(checkpoint::still_owner(where.output_dir, where.token));
+    TRY(finish_folder(where.output_dir, name, where.token));
     if (!where.limit) return base::ok();
     const bool one_more = where.keeps_best && history.best_checkpoint() > 0 && history.best_checkpoint() != run.done();
-    return keep_newest(where.output_dir, std::max<int64_t>(*where.limit, one_more ? 2 : 1), history.best_checkpoint());
+    return keep_newest(where.output_dir, std::max<int64_t>(*where.limit, one_more ? 2 : 1), run.done(), history.best_checkpoint());
   });
 }
 

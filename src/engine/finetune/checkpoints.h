@@ -1,6 +1,6 @@
 // Checkpoints of a fine-tuning, <output_dir>/checkpoint-<step>: what write_tuned writes, trainer_state.json, and
 // phalanx_state.safetensors, from which a run continues bit for bit: the trained parameters and AdamW's means, all fp32, by name.
-// A folder of such a name is whole: it is written as .saving-checkpoint-<step>, synced and renamed.
+// A folder of such a name is whole: it is written as .saving-checkpoint-<step>.<token>, synced and renamed.
 #pragma once
 
 #include <optional>
@@ -18,13 +18,14 @@ uint64_t fingerprint(const tune::Recipe& recipe, const std::vector<tuning::Tunin
 
 struct Checkpoints {
   std::string output_dir;
+  std::string token;  // by which this attempt owns output_dir (checkpoint/owner.h)
   uint64_t fingerprint = 0;
   bool only_model = false;       // no phalanx_state.safetensors
   std::optional<int64_t> limit;  // that are kept: the newest, and the best in the stead of the oldest of them
   bool keeps_best = false;       // it will be needed at the end: one more, if the limit is 1
 };
 
-// Collective; rank 0 writes.
+// Collective; rank 0 writes. Error kConfig: another run has claimed output_dir meanwhile.
 base::Status save(const Checkpoints& where, const Tuned& tuned, tuning::FineTuning& run, const History& history, Bar& bar);
 
 // The newest checkpoint of a folder by its number; nothing if there is none. Error: nobody knows.

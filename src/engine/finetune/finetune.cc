@@ -72,9 +72,15 @@ base::Result<tune::DecoderConfig> look_at_model(const std::string& folder) {
 // Where training starts: nothing for step 0, or the checkpoint to continue. Error kConfig: results lie there that nobody said to replace.
 // Source: hiyouga/LLaMA-Factory v0.9.3, src/llamafactory/hparams/parser.py.
 using Place = std::optional<std::string>;
-base::Result<Place> place_to_start(const tune::Recipe& recipe) {
+// What an earlier attempt of this run has left is continued, whatever the recipe says of a first start.
+base::Result<Place> place_to_start(const tune::Recipe& recipe, const checkpoint::Attempt& attempt) {
   const std::string& wanted = recipe.resume_from_checkpoint;
   const bool newest = wanted == "true";
+  TRY_ASSIGN(const bool ours, checkpoint::began_earlier(recipe.output_dir, attempt));
+  if (ours && !recipe.save_only_model) {
+    TRY_ASSIGN(Place left, newest_checkpoint(recipe.output_dir));
+    if (left) return left;
+  }
   if (!wanted.empty() && wanted != "false" && !newest) return Place(wanted);
   TRY_ASSIGN(Place found, newest_checkpoint(recipe.output_dir));
   if (newest && !found)
@@ -92,8 +98,8 @@ base::Result<Place> place_to_start(const tune::Recipe& recipe) {
   return Place();
 }
 
-base::Status find_start(const tune::Recipe& recipe, Place* out) {
-  TRY_ASSIGN(*out, place_to_start(recipe));
+base::Status find_start(const tune::Recipe& recipe, const checkpoint::Attempt& attempt, Place* out) {
+  TRY_ASSIGN(*out, place_to_start(recipe, attempt));
   return base::ok();
 }
 
@@ -202,12 +208,16 @@ base::Result<int> train_as(const tune::ReadRecipe& given, const comm::RankEnv& e
   if (!device.is_cpu()) bar.note(tr("on GPUs, one for each rank; {}", group->describe()));
   Training training;
   training.threads = threads;
+  training.attempt = {env.run, env.restarts};
+  const std::string token = training.token = checkpoint::make_token();
   std::optional<Text> text;  // which training points to
   TRY(comm::agree(*group, load(recipe, device, &text, bar, &training), "reading the model and the data"));
   Place start;
-  TRY(comm::agree(*group, env.rank == 0 ? find_start(recipe, &start) : base::ok(), "looking at output_dir"));
+  TRY(comm::agree(*group, env.rank == 0 ? find_start(recipe, training.attempt, &start) : base::ok(), "looking at output_dir"));
   TRY_ASSIGN(const int signal, train(std::move(training), start, *group, bar));
   group->leave();
+  // Not before all ranks are through: a restart would begin anew.
+  if (signal == 0 && env.rank == 0) checkpoint::release(recipe.output_dir, token);
   return signal == 0 ? 0 : 128 + signal;
 }
 

@@ -101,7 +101,9 @@ base::Status remove_folder(const std::string& path) {
   return base::ok();
 }
 
-std::string aside(const std::string& parent, const std::string& name) { return parent + "/.saving-" + name; }
+std::string aside(const std::string& parent, const std::string& name, const std::string& token) {
+  return parent + "/.saving-" + name + (token.empty() ? "" : "." + token);
+}
 
 base::Status rename_to(const std::string& from, const std::string& to) {
   return ::rename(from.c_str(), to.c_str()) == 0 ? base::ok() : base::system_error("rename", to);
@@ -146,14 +148,15 @@ base::Status replace_tuned(const Tuned& tuned, const std::string& folder, Bar& b
   return sync_folder(folder);
 }
 
-base::Result<std::string> begin_folder(const std::string& parent, const std::string& name) {
-  TRY(remove_folder(aside(parent, name)));
-  TRY(os::make_folders(aside(parent, name), 0755));
-  return aside(parent, name);
+base::Result<std::string> begin_folder(const std::string& parent, const std::string& name, const std::string& token) {
+  const std::string folder = aside(parent, name, token);
+  TRY(remove_folder(folder));
+  TRY(os::make_folders(folder, 0755));
+  return folder;
 }
 
-base::Status finish_folder(const std::string& parent, const std::string& name) {
-  const std::string from = aside(parent, name), to = parent + "/" + name;
+base::Status finish_folder(const std::string& parent, const std::string& name, const std::string& token) {
+  const std::string from = aside(parent, name, token), to = parent + "/" + name;
   TRY(sync_folder(from));
   TRY_ASSIGN(const bool taken, os::is_present(to));
   if (!taken) {

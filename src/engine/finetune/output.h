@@ -35,9 +35,10 @@ base::Status replace_tuned(const Tuned& tuned, const std::string& folder, Bar& b
 // Collective: `write` runs on rank 0 with what it needs of the run: the whole model, or an adapter's parameters.
 base::Status with_result(const Tuned& tuned, tuning::FineTuning& run, const std::function<base::Status(const Trained&)>& write);
 
-// A folder to write into, new and empty, beside where it will lie: ".saving-<name>". What an earlier kill left there is removed.
-base::Result<std::string> begin_folder(const std::string& parent, const std::string& name);
+// A folder to write into, new and empty, beside where it will lie: ".saving-<name>", with a token ".saving-<name>.<token>". What an earlier
+// kill left there is removed.
+base::Result<std::string> begin_folder(const std::string& parent, const std::string& name, const std::string& token = "");
 // Gives it its name, after everything in it is on the disk. A folder that has the name is exchanged for it, and removed.
-base::Status finish_folder(const std::string& parent, const std::string& name);
+base::Status finish_folder(const std::string& parent, const std::string& name, const std::string& token = "");
 
 }  // namespace phalanx::engine::finetune

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <utility>
 
 #include "base/counted.h"
 #include "base/text.h"
@@ -49,8 +50,9 @@ class Loop {
         rows_(static_cast<int64_t>(training.rows.size())),
         evaluated_(std::move(training.evaluated)),
         counts_(count(tuned_.decoder)),
-        where_{recipe_.output_dir, fingerprint(recipe_, training.rows, group.world()), recipe_.save_only_model, recipe_.save_total_limit,
-               recipe_.load_best_model_at_end},
+        attempt_(training.attempt),
+        where_{recipe_.output_dir,      training.token,           fingerprint(recipe_, training.rows, group.world()),
+               recipe_.save_only_model, recipe_.save_total_limit, recipe_.load_best_model_at_end},
         run_(tuned_.decoder, recipe_, std::move(training.rows), &group, filling(training.hollow)),
         history_(recipe_, run_.steps(), rows_, 6.0 * static_cast<double>(counts_.without_embedding), group.world()) {
     bar_.note(tr("training {} of {} parameters ({:.2f} %): {} steps, {} × {} × {} sequences each (batch, accumulation, ranks), {} threads",
@@ -65,6 +67,7 @@ class Loop {
   base::Status prepare(const std::optional<std::string>& start) {
     TRY(comm::agree(group_, filled_, "reading the weights"));
     TRY(comm::require_same(group_, "the recipe and its data", where_.fingerprint));
+    TRY(comm::require_same(group_, "the recipe and what it evaluates on", fingerprint(recipe_, evaluated_, group_.world())));
     TRY(comm::agree(group_, first() ? prepare_files(start) : base::ok(), "preparing output_dir"));
     refer();
     const int64_t step = said_by_first(found_ ? found_->step : 0, "step to start from");
@@ -78,6 +81,7 @@ class Loop {
 
   base::Status prepare_files(const std::optional<std::string>& start) {
     TRY(os::make_folders(recipe_.output_dir, 0755));
+    TRY(checkpoint::claim(recipe_.output_dir, where_.token, attempt_.run));
     TRY(remove_leftovers(recipe_.output_dir));
     if (!start) {
       if (recipe_.overwrite_output_dir) TRY(remove_checkpoints(recipe_.output_dir));
@@ -97,10 +101,11 @@ class Loop {
     const int64_t before = run_.done();
     while (run_.done() < run_.steps() && !(run_.done() == before && ends_early())) {
       const tuning::StepReport report = run_.step(train::stop_signal() != 0);
+      TRY(finite(report));
       tokens_ += report.tokens;
       const auto line = history_.add(report, run_.done(), run_.epochs());
       bar_.training(static_cast<uint64_t>(run_.done()), report.loss, tokens_ / std::max(seconds_since(window_), 1e-9));
-      if (line) TRY(tell(*line));
+      if (line) tell(*line);
       const bool epoch_ends = run_.epochs() == std::floor(run_.epochs());
       const bool evaluates = history_.evaluates_after(run_.done(), epoch_ends);
       if (evaluates) TRY(evaluate());
@@ -170,7 +175,8 @@ class Loop {
     window_ += Clock::now() - before;
     if (!first()) return base::ok();
     bar_.printed(fmt::format("step {}/{}  eval loss {:.4f}", run_.done(), run_.steps(), found.loss));
-    return append_log(entry, seconds_since(started_));
+    append_log(entry, seconds_since(started_));
+    return base::ok();
   }
 
   // Reads the weights of a decoder that has none yet: rank 0 does, the others get their shares of them.
@@ -185,7 +191,8 @@ class Loop {
 
   base::Status write_results(double seconds, const Trained& trained) {
     const Json results = history_.finish(seconds);
-    TRY(append_log(history_.log().back(), seconds));
+    append_log(history_.log().back(), seconds);
+    TRY(checkpoint::still_owner(recipe_.output_dir, where_.token));
     TRY(replace_tuned(tuned_, recipe_.output_dir, bar_, trained));
     const std::string text = base::to_text(results, 4) + "\n";
     TRY(os::write_file_atomic(path("train_results.json"), text, 0644));
@@ -212,20 +219,32 @@ class Loop {
     return base::ok();
   }
 
-  base::Status tell(const LogLine& line) {
-    if (!first()) return base::ok();
+  void tell(const LogLine& line) {
+    if (!first()) return;
     const double speed = tokens_ / std::max(seconds_since(window_), 1e-9), left = bar_.eta_s();
     bar_.printed(fmt::format("step {}/{}  loss {:.4f}  lr {:.3e}  norm {:.4f}  epoch {:.2f}  {:.0f} tokens/s{}", line.step, run_.steps(),
                              line.loss, line.rate, line.gradient_norm, line.epoch, speed,
                              left > 0 ? "  eta " + train::short_duration(left) : ""));
     tokens_ = 0;
     window_ = Clock::now();
-    return append_log(history_.log().back(), seconds_since(started_));
+    append_log(history_.log().back(), seconds_since(started_));
   }
 
-  base::Status append_log(const Json& entry, double elapsed) {
+  // A line of the log is worth less than the training: on a full disk it is left out, which is told once.
+  void append_log(const Json& entry, double elapsed) {
     const std::string line = base::to_text(progress_line(entry, run_.steps(), elapsed)) + "\n";
-    return os::write_all(log_.get(), line, log_path());
+    const base::Status written = os::append_all(log_.get(), line, log_path());
+    if (std::exchange(keeps_log_, written.ok()) && !written.ok())
+      bar_.note(tr("the training continues without lines in its log: {}", written.error().message));
+  }
+
+  // The same on all ranks.
+  base::Status finite(const tuning::StepReport& report) const {
+    if (std::isfinite(report.loss) && std::isfinite(report.gradient_norm)) return base::ok();
+    return base::fail(base::ErrorKind::kJobFailed, fmt::format("the {} of step {} is not a finite number",
+                                                               std::isfinite(report.loss) ? "gradient" : "loss", run_.done()))
+        .because("the training diverged; this step was not saved")
+        .with_hint("lower learning_rate or max_grad_norm, or raise warmup_steps; the model itself may hold values that are not finite");
   }
 
   // Lines after the step that is continued will be written again.
@@ -272,12 +291,14 @@ class Loop {
   const int64_t rows_;
   std::vector<tuning::TuningRow> evaluated_;
   const Counts counts_;
+  const checkpoint::Attempt attempt_;
   const Checkpoints where_;
   base::Status filled_ = base::ok();
   std::optional<Found> found_;  // rank 0: the checkpoint that is continued
   tuning::FineTuning run_;
   History history_;
   os::Fd log_;
+  bool keeps_log_ = true;  // the last line could be written
   Clock::time_point started_ = Clock::now(), window_ = started_;
   double tokens_ = 0;  // since window_
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/checkpoint/owner.h"
 #include "engine/comm/group.h"
 #include "engine/finetune/bar.h"
 #include "engine/finetune/checkpoints.h"
@@ -21,7 +22,9 @@ struct Training {
   Tuned tuned;
   tuning::HollowDecoder hollow;  // stage 3: the decoder has no values yet, but those of its files
   std::vector<tuning::TuningRow> rows, evaluated;
-  int threads = 1;  // of this rank, to tell people
+  int threads = 1;              // of this rank, to tell people
+  checkpoint::Attempt attempt;  // of the launcher's run
+  std::string token;            // by which rank 0 owns recipe.output_dir
 };
 
 // `start`: the checkpoint to continue, or none; only rank 0's counts. Rank 0 writes the files of recipe.output_dir. 0, or the signal that

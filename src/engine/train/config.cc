@@ -185,6 +185,8 @@ base::Status check_together(const Config& c) {
   TRY(check_data(c.data));
   if (c.model.width % c.model.heads != 0)
     return impossible(fmt::format("model.width {} is not a multiple of model.heads {}", c.model.width, c.model.heads));
+  if (c.model.context % c.data.pad_multiple != 0)  // the longest rows would be padded beyond it
+    return impossible(fmt::format("model.context {} is not a multiple of data.pad_multiple {}", c.model.context, c.data.pad_multiple));
   if (c.train.batch % c.train.accumulate != 0)
     return impossible(fmt::format("train.batch {} is not a multiple of train.accumulate {}", c.train.batch, c.train.accumulate));
   if (c.optimizer.min_lr > c.optimizer.lr)

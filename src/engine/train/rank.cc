@@ -26,7 +26,7 @@ base::Result<int> train_as(const Config& config, const comm::RankEnv& env) {
   TRY_ASSIGN(std::unique_ptr<comm::Group> group, comm::join(env, device));
   progress.note(base::counted("phalanx-train on libtorch {}.{}.{}: {} ranks, {}; {}; {} threads per rank", TORCH_VERSION_MAJOR,
                               TORCH_VERSION_MINOR, TORCH_VERSION_PATCH, group->world(), device.str(), group->describe(), threads));
-  TRY_ASSIGN(std::unique_ptr<Trainer> trainer, Trainer::begin(config, *group, progress));
+  TRY_ASSIGN(std::unique_ptr<Trainer> trainer, Trainer::begin(config, *group, progress, {env.run, env.restarts}));
   TRY_ASSIGN(int signal, trainer->run());
   if (signal == 0) TRY(trainer->write_sample());
   group->leave();

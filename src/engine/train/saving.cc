@@ -48,18 +48,20 @@ void add_pieces(std::vector<checkpoint::Piece>& pieces, std::string_view kind, c
 
 }  // namespace
 
-base::Result<std::unique_ptr<Saving>> Saving::open(const Config& config, comm::Group& group, Progress& progress) {
+base::Result<std::unique_ptr<Saving>> Saving::open(const Config& config, comm::Group& group, Progress& progress,
+                                                   const checkpoint::Attempt& attempt) {
   std::unique_ptr<Saving> saving(new Saving(config, group, progress));
   saving->folder_ = config.out + "/checkpoints";
   const std::string token = checkpoint::common_token(group);
   TRY(saving->choose_layout(token));
-  TRY(comm::agree(group, group.rank() == 0 ? saving->apply_policy() : base::ok(), "reading the checkpoints in `out`"));
+  TRY(comm::agree(group, group.rank() == 0 ? saving->apply_policy(attempt) : base::ok(), "reading the checkpoints in `out`"));
   const bool writes = !saving->gathered_ || group.rank() == 0;
   checkpoint::SaverOptions options;
   options.folder = saving->folder_;
   options.rank = saving->gathered_ ? 0 : group.rank();
   options.world = saving->gathered_ ? 1 : group.world();
   options.token = token;
+  options.run = attempt.run;
   options.keep = config.checkpoint.keep;
   // Rank 0 first: it clears away what crashed attempts left.
   for (const bool turn : {group.rank() == 0, group.rank() != 0}) {
@@ -88,9 +90,10 @@ base::Status Saving::choose_layout(const std::string& token) {
   return base::ok();
 }
 
-base::Status Saving::apply_policy() {
+base::Status Saving::apply_policy(const checkpoint::Attempt& attempt) {
   TRY_ASSIGN(const std::optional<std::string> newest, checkpoint::latest(folder_));
-  if (!newest || config_.checkpoint.existing == "resume") return base::ok();
+  TRY_ASSIGN(const bool ours, checkpoint::began_earlier(folder_, attempt));
+  if (!newest || ours || config_.checkpoint.existing == "resume") return base::ok();
   if (config_.checkpoint.existing == "replace") {
     checkpoint::Removals removals;
     base::Status removed = checkpoint::remove_all(folder_, &removals);

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "engine/checkpoint/owner.h"
 #include "engine/checkpoint/reader.h"
 #include "engine/checkpoint/saver.h"
 #include "engine/comm/group.h"
@@ -24,8 +25,9 @@ namespace phalanx::engine::train {
 class Saving {
  public:
   // Collective; so is everything here but poll(). Claims the folder for this attempt. Error: it cannot be written; checkpoint.layout is
-  // sharded and the ranks do not share it; it holds checkpoints and checkpoint.existing refuses them.
-  static base::Result<std::unique_ptr<Saving>> open(const Config& config, comm::Group& group, Progress& progress);
+  // sharded and the ranks do not share it; it holds checkpoints of another run and checkpoint.existing refuses them.
+  static base::Result<std::unique_ptr<Saving>> open(const Config& config, comm::Group& group, Progress& progress,
+                                                    const checkpoint::Attempt& attempt);
 
   // The newest checkpoint that can be read, into parameters and optimizer; returns its common state, null where there is none.
   // Damaged checkpoints are passed over and noted. Error: it is of another model or optimizer (kConfig); the file system failed, so
@@ -44,7 +46,7 @@ class Saving {
  private:
   Saving(const Config& config, comm::Group& group, Progress& progress) : config_(config), group_(group), progress_(progress) {}
   base::Status choose_layout(const std::string& token);
-  base::Status apply_policy();
+  base::Status apply_policy(const checkpoint::Attempt& attempt);
   base::Status look(std::string& path);  // rank 0's part of choose()
   base::Result<std::string> choose();    // path of what is to be loaded, "" for nothing
   base::Status read(const std::string& path, parallel::DataParallel& parallel, optim::Optimizer& optimizer, base::Json& state);

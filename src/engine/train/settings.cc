@@ -26,7 +26,7 @@ std::vector<Setting> of_data(Config& c) {
       {"data.documents", &c.data.documents, 0, 0, "join|apart", "tokens: whether a window may span documents"},
       {"data.shuffle", &c.data.shuffle, 0, 0, "on|off", "new order in every epoch, the same as PyTorch's DistributedSampler"},
       {"data.streaming", &c.data.streaming, 0, 0, "on|off", "lines, jsonl: read sequentially without an index; shuffle in a buffer"},
-      {"data.shuffle_buffer", &c.data.shuffle_buffer, 0, 65536, {}, "size of a stream's shuffle buffer, in items"},
+      {"data.shuffle_buffer", &c.data.shuffle_buffer, 0, 32768, {}, "size of a stream's shuffle buffer, in items"},
       {"data.remainder", &c.data.remainder, 0, 0, "drop|pad|keep", "last partial batch: drop it, pad it, or let ranks differ"},
       {"data.workers", &c.data.workers, 0, 64, {}, "threads per rank that prefetch data; 0: none"},
       {"data.prefetch", &c.data.prefetch, 1, 1024, {}, "steps that each of these threads prefetches"},

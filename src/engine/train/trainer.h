@@ -31,7 +31,8 @@ class Trainer {
  public:
   // Opens the data and builds the model with its initial weights; all ranks agree on config, data and model, and take rank 0's weights
   // or the newest checkpoint's. Collective. `config`, `group` and `progress` must outlive it.
-  static base::Result<std::unique_ptr<Trainer>> begin(const Config& config, comm::Group& group, Progress& progress);
+  static base::Result<std::unique_ptr<Trainer>> begin(const Config& config, comm::Group& group, Progress& progress,
+                                                      const checkpoint::Attempt& attempt = {});
 
   // To the last step, or until a rank was asked to stop; then the checkpoint is saved. Returns that signal, 0 for none.
   base::Result<int> run();
@@ -54,7 +55,7 @@ class Trainer {
   };
   Trainer(const Config& config, comm::Group& group, Progress& progress) : config_(config), group_(group), progress_(progress) {}
   base::Status build();
-  base::Status resume();
+  base::Status resume(const checkpoint::Attempt& attempt);
   base::Status restore(const base::Json& state);
   base::Json state() const;
   RunFacts facts();

@@ -32,11 +32,12 @@ constexpr int64_t kStateVersion = 1;  // of the common state in a checkpoint
 
 }  // namespace
 
-base::Result<std::unique_ptr<Trainer>> Trainer::begin(const Config& config, comm::Group& group, Progress& progress) {
+base::Result<std::unique_ptr<Trainer>> Trainer::begin(const Config& config, comm::Group& group, Progress& progress,
+                                                      const checkpoint::Attempt& attempt) {
   std::unique_ptr<Trainer> trainer(new Trainer(config, group, progress));
   TRY(comm::require_same(group, "the config", fingerprint(config)));
   TRY(trainer->build());
-  TRY(trainer->resume());
+  TRY(trainer->resume(attempt));
   const RunFacts facts = trainer->facts();
   TRY(comm::agree(group, progress.begin(config.out, trainer->steps_done(), trainer->data_.steps, facts), "opening the log"));
   trainer->announce(facts);
@@ -52,6 +53,7 @@ base::Status Trainer::build() {
   };
   TRY(comm::agree(group_, open(), "opening the data"));
   TRY(comm::require_same(group_, "the data", data_.set.fingerprint()));
+  TRY(comm::require_same(group_, "the validation data", data_.validation ? data_.set.validation->fingerprint() : 0));
   gpt_ = make_model(config_, data_.vocabulary);
   const bool by_parts = config_.parallel.mode == "zero3";
   if (!by_parts) gpt_->init(static_cast<uint64_t>(config_.seed));
@@ -65,8 +67,8 @@ base::Status Trainer::build() {
   return base::ok();
 }
 
-base::Status Trainer::resume() {
-  TRY_ASSIGN(saving_, Saving::open(config_, group_, progress_));
+base::Status Trainer::resume(const checkpoint::Attempt& attempt) {
+  TRY_ASSIGN(saving_, Saving::open(config_, group_, progress_, attempt));
   state_of_data_ = data_.training->state();
   TRY_ASSIGN(base::Json state, saving_->load(*parallel_, *optimizer_));
   if (state.is_null()) return base::ok();

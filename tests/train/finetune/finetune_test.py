@@ -221,6 +221,45 @@ class Resume(TokenizedCase):
         _, err = self.run_train(self.command("resume_from_checkpoint=true"), 2)
         self.assertIn("other data", err)
 
+    def test_going_back_to_an_earlier_step_keeps_what_is_saved_from_there(self):
+        self.run_train(self.command("save_total_limit=null"))
+        process = self.start(self.command(f"resume_from_checkpoint={self.out / 'checkpoint-5'}", "save_total_limit=2"))
+        self.read_lines(process, 3)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        self.assertIn("resumed after step 5", err)
+        steps = sorted(int(path.name.split("-")[1]) for path in self.out.glob("checkpoint-*"))
+        done = 24 if process.returncode == 0 else int(err.split("stopped after step ")[1].split()[0])
+        self.assertEqual(steps, [done - 1, done], err)
+
+    def test_a_restart_continues_what_the_run_has_saved(self):
+        truth = self.reference()
+        attempt = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": "one run"}
+        process = self.start(self.command("overwrite_output_dir=true"), **attempt, TORCHELASTIC_RESTART_COUNT="0")
+        self.read_lines(process, 2)
+        process.kill()
+        process.communicate()
+        _, err = self.run_train(self.command("overwrite_output_dir=true"), **attempt, TORCHELASTIC_RESTART_COUNT="1")
+        self.assertIn("resumed after step", err)
+        self.assertEqual(self.results(self.out), truth)
+        self.assertFalse((self.out / ".owner").exists())
+        _, err = self.run_train(self.command("overwrite_output_dir=true"), **attempt, TORCHELASTIC_RESTART_COUNT="1")
+        self.assertNotIn("resumed after step", err, "of a run that has ended")
+
+    def test_the_later_of_two_runs_in_one_folder_has_it(self):
+        process = self.start(self.command())
+        self.read_lines(process, 2)
+        (self.out / ".owner").write_text("of another\n")
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 2, err)
+        self.assertIn("another run writes its checkpoints to", err)
+
+    def test_a_loss_that_is_not_finite_ends_the_training(self):
+        weights = self.folder / "model" / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-4] + b"\xc0\x7f\xc0\x7f")  # NaN, in fp32 as in bf16
+        _, err = self.run_train(self.command(), 1)
+        self.assertIn("the loss of step 1 is not a finite number", err)
+
     @staticmethod
     def read_lines(process, count):
         for _ in range(count):

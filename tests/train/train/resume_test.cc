@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "engine/train/trainer.h"
 #include "training.h"
 
 using namespace phalanx;
@@ -118,6 +120,42 @@ TEST(Resume, PolicyAndMismatch) {
   auto finished = ranks::train(ranks::small_config(folder, {"model.width=16"}), 1);
   EXPECT_TRUE(finished.errors.empty());
   EXPECT_EQ(finished.loss.size(), 12u) << "a finished run has nothing left to do, and its log stays";
+}
+
+// A restart must not do once more what was asked for of an older run's checkpoints.
+TEST(Resume, WhatAnEarlierAttemptOfTheRunHasSavedIsContinued) {
+  ranks::TempFolder folder;
+  const auto attempt = [&](const char* existing, const char* width, const char* run, int64_t restarts) {
+    const auto config = ranks::small_config(folder, {std::string("checkpoint.existing=") + existing, std::string("model.width=") + width});
+    const ranks::Outcome outcome = ranks::train(config, 1, {run, restarts});
+    return outcome.errors.empty() ? std::string() : outcome.errors[0];
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  EXPECT_EQ(attempt("replace", "8", "run a", 0), "");
+  EXPECT_EQ(attempt("refuse", "8", "run a", 1), "");
+  EXPECT_TRUE(has(attempt("replace", "16", "run a", 2), "belongs to another training")) << "it was removed";
+  EXPECT_TRUE(has(attempt("refuse", "8", "run b", 1), "already holds a checkpoint")) << "of another run";
+  EXPECT_TRUE(has(attempt("refuse", "8", "run a", 0), "already holds a checkpoint")) << "a first attempt";
+  EXPECT_TRUE(has(attempt("refuse", "8", "", 1), "already holds a checkpoint")) << "of which run, nobody says";
+  EXPECT_EQ(attempt("replace", "16", "run b", 1), "");
+}
+
+TEST(Resume, RanksWhoseValidationDataDifferDoNotStart) {
+  ranks::TempFolder folder;
+  std::vector<std::string> files;
+  for (int rank = 0; rank < 2; ++rank) {
+    files.push_back(folder / fmt::format("validation-{}.txt", rank));
+    std::ofstream(files.back()) << std::string(4000 + 1000 * static_cast<size_t>(rank), 'v');
+  }
+  std::vector<std::string> errors(2);
+  ranks::run(2, [&](engine::comm::Group& group) {
+    const auto config =
+        ranks::small_config(folder, {"data.validation_files=" + files[static_cast<size_t>(group.rank())], "validation.every=4"});
+    engine::train::Progress progress(group.rank(), 1, -1);
+    const auto trainer = engine::train::Trainer::begin(config, group, progress);
+    if (!trainer.ok()) errors[static_cast<size_t>(group.rank())] = trainer.error().render();
+  });
+  for (const std::string& error : errors) EXPECT_NE(error.find("the validation data"), std::string::npos) << error;
 }
 
 }  // namespace

@@ -27,13 +27,13 @@ engine::train::Config small_config(const TempFolder& folder, const std::vector<s
   return engine::train::read_config(yaml, "small.yaml", arguments).value();
 }
 
-Outcome train(const engine::train::Config& config, int world) {
+Outcome train(const engine::train::Config& config, int world, const engine::checkpoint::Attempt& attempt) {
   Outcome outcome;
   std::mutex mutex;
   run(world, [&](Group& group) {
     engine::train::Progress progress(group.rank(), config.train.log_every, -1);
     auto work = [&]() -> base::Status {
-      TRY_ASSIGN(auto trainer, engine::train::Trainer::begin(config, group, progress));
+      TRY_ASSIGN(auto trainer, engine::train::Trainer::begin(config, group, progress, attempt));
       TRY(trainer->run());
       TRY(trainer->write_sample());
       std::lock_guard lock(mutex);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/owner.h"
 #include "engine/train/config.h"
 #include "ranks.h"
 
@@ -20,6 +21,6 @@ struct Outcome {
   std::map<std::string, std::vector<float>> parameters;  // whole, from all ranks' slices
   std::vector<std::string> errors;                       // of any rank, rendered
 };
-Outcome train(const engine::train::Config& config, int world);
+Outcome train(const engine::train::Config& config, int world, const engine::checkpoint::Attempt& attempt = {});
 
 }  // namespace phalanx::ranks
