@@ -67,6 +67,11 @@ base::Result<hosts::HostList> read_hosts(const RunOptions& options, const Here& 
     TRY_ASSIGN(hosts, hosts::include_hosts(hosts, options.include));
   } else if (!options.exclude.empty()) {
     TRY_ASSIGN(hosts, hosts::exclude_hosts(hosts, options.exclude));
+    for (const hosts::HostSpec& host : hosts)
+      if (!host.left_out.empty())
+        return base::fail(base::ErrorKind::kUsage,
+                          fmt::format("--exclude {}: the list of hosts gives {} no number of slots", options.exclude, host.name))
+            .with_hint("write the number after the name (NAME:SLOTS), or as slots=SLOTS in a hostfile");
   }
   return hosts;
 }
@@ -127,7 +132,6 @@ job::HostRequest request_of(const hosts::HostSpec& spec, const Here& here, const
   request.target.slurm_job = slurm_job;
   request.slots = spec.slots;
   request.selected = spec.selected;
-  request.left_out = spec.left_out;
   return request;
 }
 
@@ -173,6 +177,17 @@ void keep_last_values(job::Job& job) {
   job.origins = std::move(origins);
 }
 
+// What only travels because this machine has it says nothing of this job.
+bool hides_gpus(const job::Job& job) {
+  for (size_t i = 0; i < job.set.size(); ++i) {
+    const auto& [name, value] = job.set[i];
+    if (job.origins[i] == kFromHere) continue;
+    if (name == "CUDA_VISIBLE_DEVICES" && (value.empty() || value == "-1")) return true;
+    if (name == "ACCELERATE_USE_CPU" && (value == "1" || base::to_lower(value) == "true")) return true;
+  }
+  return false;
+}
+
 base::Status collect_variables(const RunOptions& options, const Here& here, job::Job& job) {
   if (!options.no_export) carry_python_environment(here, job);
   for (const auto& [name, value] : job.set) job.exported.push_back(name);
@@ -191,6 +206,7 @@ base::Status collect_variables(const RunOptions& options, const Here& here, job:
   for (const std::string& path : options.env_files) TRY(add_file(path, job));
   add(job, options.env, kFromEnv);
   keep_last_values(job);
+  job.hides_gpus = hides_gpus(job);
   job.unset = stale_variables();
   size_t bytes = 0;
   for (const auto& [name, value] : job.set) bytes += name.size() + value.size();

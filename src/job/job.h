@@ -21,7 +21,6 @@ struct HostRequest {
   hosts::Target target;                   // destination empty: this machine
   std::optional<int> slots;               // as the host list says
   std::vector<int> selected = {};         // slot ids by --include/--exclude; empty: all
-  std::vector<int> left_out = {};         // … but these; only where `slots` is not known
   std::vector<int64_t> former_pids = {};  // ranks of the attempt before, dead: their GPU memory is waited for
 };
 
@@ -58,6 +57,7 @@ struct Job : wire::JobSpec {
   std::vector<HostRequest> spares;  // take the place of a host that is lost or unfit, in this order
   int least_hosts = 0;              // goes on with so many where no spare is left; 0: with all or not at all
   int max_restarts = 0;
+  bool hides_gpus = false;           // by the user's word the program is to use none: CUDA_VISIBLE_DEVICES=, accelerate's --cpu
   bool or_cpus = false;              // the program computes on CPUs by itself where there are fewer GPUs than ranks: the engine
   std::optional<RanksRule> rule;     // none: the host's slots, else kAuto; given, it wins over slots
   int count = 0;                     // of kCount

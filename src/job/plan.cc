@@ -7,9 +7,8 @@
 
 #include "base/counted.h"
 #include "base/try.h"
-#include "hosts/lists/host_filter.h"
+#include "doctor/situation.h"
 #include "machine/network/text.h"
-#include "wire/bounds.h"
 
 namespace phalanx::job {
 
@@ -28,16 +27,15 @@ struct Count {
   std::string why;
 };
 
-base::Result<Count> count_ranks(const Job& job, const HostRequest& request, const std::vector<int>& slots, const wire::Hello& hello,
-                                const HostChoice* choice) {
+base::Result<Count> count_ranks(const Job& job, const HostRequest& request, const wire::Hello& hello, const HostChoice* choice) {
   const std::string& name = request.target.name;
   int gpus = choice ? static_cast<int>(choice->gpus.size()) : static_cast<int>(hello.gpus);
-  if (job.rule == RanksRule::kCount && !slots.empty() && job.count > static_cast<int>(slots.size()))
-    return base::fail(ErrorKind::kUsage,
-                      base::counted("{}: --nproc-per-node asks for {} ranks, but {} slots were chosen", name, job.count, slots.size()))
+  if (job.rule == RanksRule::kCount && !request.selected.empty() && job.count > static_cast<int>(request.selected.size()))
+    return base::fail(ErrorKind::kUsage, base::counted("{}: --nproc-per-node asks for {} ranks, but {} slots were chosen", name, job.count,
+                                                       request.selected.size()))
         .with_hint("choose more slots, or omit --nproc-per-node");
   if (job.rule == RanksRule::kCount) return Count{job.count, "--nproc-per-node"};
-  if (!slots.empty()) return Count{static_cast<int>(slots.size()), "slots chosen by the host filter"};
+  if (!request.selected.empty()) return Count{static_cast<int>(request.selected.size()), "slots chosen by the host filter"};
   if (!job.rule && request.slots) return Count{*request.slots, fmt::format("slots={}", *request.slots)};
   if (job.rule == RanksRule::kCpu) return Count{static_cast<int>(hello.cpus), base::counted("{} CPUs", hello.cpus)};
   if (job.rule == RanksRule::kGpu && gpus == 0)
@@ -61,12 +59,21 @@ bool is_loopback(const std::string& address) { return address.rfind("127.", 0) =
 
 }  // namespace
 
-base::Result<std::vector<int>> slots_of(const HostRequest& request, uint32_t gpus) {
-  if (request.left_out.empty()) return request.selected;
-  hosts::HostSpec spec;
-  spec.name = request.target.name;
-  spec.left_out = request.left_out;
-  return hosts::used_slots(spec, static_cast<int>(std::min<uint32_t>(gpus, wire::kMostOfAHost)));
+int ranks_asked(const Job& job, const HostRequest& host) {
+  return job.rule == RanksRule::kCount ? job.count : !job.rule ? host.slots.value_or(0) : 0;
+}
+
+bool wants_gpus(const Job& job, const doctor::Situation& situation) {
+  if (job.rule == RanksRule::kGpu || job.wish.count || !job.wish.lists.empty()) return true;
+  if (job.rule == RanksRule::kCpu || job.hides_gpus) return false;
+  bool some = false, enough = !job.or_cpus;
+  for (size_t h = 0; h < situation.hosts.size(); ++h) {
+    const doctor::HostView& host = situation.hosts[h];
+    const auto gpus = static_cast<int>(host.facts.gpus.devices.size());
+    some = some || gpus > 0;
+    enough = enough || (host.probed && h < job.hosts.size() && ranks_asked(job, job.hosts[h]) <= gpus);
+  }
+  return some && enough;
 }
 
 base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hosts, const std::optional<Choices>& choices) {
@@ -74,16 +81,16 @@ base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hos
   for (size_t h = 0; h < hosts.size(); ++h) {
     const HostRequest& request = job.hosts[h];
     const HostChoice* choice = choices && choices->hosts[h].has_gpus ? &choices->hosts[h] : nullptr;
-    TRY_ASSIGN(const std::vector<int> slots, slots_of(request, hosts[h].gpus));
-    TRY_ASSIGN(Count count, count_ranks(job, request, slots, hosts[h], choice));
-    if (hosts[h].gpus > 0 && !has_gpu_slots(hosts[h], slots))
-      return base::fail(ErrorKind::kUnfit, base::counted("{}: slot {} was chosen, but the host has {} GPUs", request.target.name,
-                                                         *std::max_element(slots.begin(), slots.end()), hosts[h].gpus))
+    TRY_ASSIGN(Count count, count_ranks(job, request, hosts[h], choice));
+    if (hosts[h].gpus > 0 && !has_gpu_slots(hosts[h], request.selected))
+      return base::fail(ErrorKind::kUnfit,
+                        base::counted("{}: slot {} was chosen, but the host has {} GPUs", request.target.name,
+                                      *std::max_element(request.selected.begin(), request.selected.end()), hosts[h].gpus))
           .with_hint(fmt::format("choose slots from 0 to {}", hosts[h].gpus - 1));
     PlannedHost planned{request.target.name, plan.world, count.ranks, count.why, {}, ""};
     if (choices)
       for (const Setting& setting : choices->hosts[h].settings) planned.chosen.emplace_back(setting.name, setting.value);
-    else if (!slots.empty()) planned.visible_devices = fmt::format("{}", fmt::join(slots, ","));
+    else if (!request.selected.empty()) planned.visible_devices = fmt::format("{}", fmt::join(request.selected, ","));
     plan.world += count.ranks;
     plan.hosts.push_back(std::move(planned));
   }

@@ -9,6 +9,10 @@
 #include "job/job.h"
 #include "wire/messages.h"
 
+namespace phalanx::doctor {
+struct Situation;
+}
+
 namespace phalanx::job {
 
 struct PlannedHost {
@@ -32,8 +36,12 @@ struct Plan {
 // choices: what the checks have chosen, if they were made: where the number of ranks follows from the GPUs, it follows from those.
 base::Result<Plan> make_plan(const Job& job, const std::vector<wire::Hello>& hosts, const std::optional<Choices>& choices = std::nullopt);
 
-// The slots that were chosen on a host with so many GPUs; empty: all. Error kUnfit: one of them is not there, or none is left.
-base::Result<std::vector<int>> slots_of(const HostRequest& request, uint32_t gpus);
+// The ranks that a host is to have, by --nproc-per-node or its slots; 0: no number was given.
+int ranks_asked(const Job& job, const HostRequest& host);
+// Whether GPUs were asked for, or are the default because hosts have some. Not where the user hides them from the program. Nor for a
+// program that takes CPUs by itself, if every host that was probed has fewer GPUs than ranks; a shortage on some of them is none, for
+// ranks on CPUs cannot work with ranks on GPUs.
+bool wants_gpus(const Job& job, const doctor::Situation& situation);
 
 // Where the ranks meet.
 struct Meeting {

@@ -251,22 +251,24 @@ std::vector<size_t> next_members(const std::vector<Candidate>& pool, const std::
 
 namespace {
 
-// The rank's own, as its progress or its output tells; else the highest of any rank: often only rank 0 tells.
-std::optional<int64_t> step_of(const State& state, int rank) {
-  auto told = [&](int r) {
-    const std::optional<int64_t> step = state.ranks[static_cast<size_t>(r)].step;
-    return step ? step : state.stall.movement.last_step(r);
-  };
-  if (const std::optional<int64_t> own = told(rank)) return own;
+std::optional<int64_t> highest_step(const State& state) {
   std::optional<int64_t> highest;
-  for (size_t r = 0; r < state.ranks.size(); ++r) highest = std::max(highest, told(static_cast<int>(r)));
+  for (size_t r = 0; r < state.ranks.size(); ++r)
+    highest = std::max({highest, state.ranks[r].step, state.stall.movement.last_step(static_cast<int>(r))});
   return highest;
 }
 
 }  // namespace
 
+bool Fingerprint::operator==(const Fingerprint& other) const {
+  if (what != other.what || step.has_value() != other.step.has_value()) return false;
+  return !step || std::abs(*step - *other.step) <= (own && other.own ? 0 : 1);
+}
+
+// Only some programs report the steps of each rank. Most print them, and often on rank 0 alone.
 Fingerprint fingerprint(const State& state, const Verdict& verdict) {
-  Fingerprint print{fmt::format("{} ", verdict.status), step_of(state, verdict.rank)};
+  const std::optional<int64_t> own = state.ranks[static_cast<size_t>(verdict.rank)].step;
+  Fingerprint print{fmt::format("{} ", verdict.status), own ? own : highest_step(state), own.has_value()};
   for (char c : verdict.evidence)  // addresses, ports and times differ from try to try
     if (c < '0' || c > '9') print.what += c;
   return print;

@@ -33,7 +33,8 @@ struct Candidate {
 struct Fingerprint {
   std::string what;             // how it ended and the line that says why, without numbers
   std::optional<int64_t> step;  // of the rank that failed, or of another that tells one
-  bool operator==(const Fingerprint&) const = default;
+  bool own = true;              // its own word. What another has printed last may be a step behind or ahead
+  bool operator==(const Fingerprint& other) const;
 };
 
 struct Run {

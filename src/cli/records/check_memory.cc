@@ -39,7 +39,6 @@ std::string key_of(const job::Job& job) {
     if (const hosts::Container& container = host.target.container)
       add("in", fmt::format("{} {}", hosts::to_text(container), fmt::join(container.arguments, "\n")));
     for (int slot : host.selected) add("slot", std::to_string(slot));
-    for (int slot : host.left_out) add("not slot", std::to_string(slot));
   }
   for (const std::string& word : job.argv) add("argv", word);
   for (const auto& [name, value] : job.set) add("set", name + "=" + value);

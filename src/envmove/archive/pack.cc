@@ -180,7 +180,8 @@ class Arriving {
     const size_t slash = place.rfind('/');
     const std::string folder = slash == std::string::npos ? "." : place.substr(0, slash + 1);
     made.fd_ = os::Fd(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
-    made.named_ = !made.fd_.valid();
+    // Without /proc it could not be given a name.
+    made.named_ = !made.fd_.valid() || ::access(made.itself().c_str(), F_OK) != 0;
     if (made.named_) made.fd_ = os::Fd(::open(made.part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (made.fd_.valid()) return made;
     base::Error error = base::system_error("create a file beside", place);
@@ -194,8 +195,7 @@ class Arriving {
   const os::Fd& fd() const { return fd_; }
   // With errno. A link cannot replace a file, so a file without a name gets one first.
   bool take_place(const std::string& place) {
-    const std::string itself = "/proc/self/fd/" + std::to_string(fd_.get());
-    if (!named_ && ::linkat(AT_FDCWD, itself.c_str(), AT_FDCWD, part_.c_str(), AT_SYMLINK_FOLLOW) != 0) return false;
+    if (!named_ && ::linkat(AT_FDCWD, itself().c_str(), AT_FDCWD, part_.c_str(), AT_SYMLINK_FOLLOW) != 0) return false;
     named_ = true;
     if (::rename(part_.c_str(), place.c_str()) != 0) return false;
     named_ = false;
@@ -204,6 +204,7 @@ class Arriving {
 
  private:
   Arriving() = default;
+  std::string itself() const { return "/proc/self/fd/" + std::to_string(fd_.get()); }
   os::Fd fd_;
   std::string part_;
   bool named_ = false;  // part_ exists

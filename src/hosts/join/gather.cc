@@ -101,7 +101,10 @@ class Gathering {
       base::Result<os::Accepted> accepted = os::accept_tcp(listener_.get());
       if (!accepted.ok()) return pause_.begin(watch_);
       if (!accepted->fd.valid()) return;
-      if (!os::trusted(owners_, *accepted)) continue;  // closed at once
+      if (!os::trusted(owners_, *accepted)) {  // closed at once
+        mention(fmt::format("{} is another user of this machine", accepted->peer.address));
+        continue;
+      }
       base::Result<std::string> nonce = wire::fresh_nonce();
       if (!nonce.ok()) return give_up(nonce.error());
       make_room();
@@ -151,6 +154,10 @@ class Gathering {
     const bool other_token = kind == ErrorKind::kUnreachable || (kind == ErrorKind::kTimeout && !one.socket->open());
     const std::string text =
         other_token ? fmt::format("{} has another token, or gave up", one.address) : fmt::format("{} is no node of this run", one.address);
+    mention(text);
+  }
+
+  void mention(const std::string& text) {
     if (strangers_.size() >= kMostWarnings || std::find(strangers_.begin(), strangers_.end(), text) != strangers_.end()) return;
     strangers_.push_back(text);
     options_.say(text);

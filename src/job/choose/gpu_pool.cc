@@ -48,11 +48,7 @@ void sort_out(const HostView& host, GpuPool& pool) {
     if (who) taken.push_back(&gpu);
     if (why || who) pool.left_out.push_back(why ? *why : *who);
   }
-  if (pool.asked > 0 && !pool.insisted) {
-    pool.seen = pool.fit;
-    pool.seen.insert(pool.seen.end(), taken.begin(), taken.end());
-    std::sort(pool.seen.begin(), pool.seen.end(), [](const Gpu* a, const Gpu* b) { return a->index < b->index; });
-  }
+  if (pool.asked > 0 && !pool.insisted) pool.seen = pool.fit;
   if (pool.fit.size() >= static_cast<size_t>(std::max(1, pool.asked))) return;
   pool.fit.insert(pool.fit.end(), taken.begin(), taken.end());  // better shared than nothing
   std::sort(pool.fit.begin(), pool.fit.end(), [](const Gpu* a, const Gpu* b) { return a->index < b->index; });

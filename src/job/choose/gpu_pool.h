@@ -17,7 +17,7 @@ struct GpuPool {
   bool insisted = false;                   // by --gpus: less is refused
   std::vector<const machine::Gpu*> given;  // by the user's word, in its order
   std::vector<const machine::Gpu*> fit;    // where there is no such word: fit and free; with the busy ones where those are too few
-  std::vector<const machine::Gpu*> seen;   // where fewer ranks than GPUs were asked for, not fewer GPUs: a rank may use more than one
+  std::vector<const machine::Gpu*> seen;   // unless --gpus gives a number, a rank may use more than its own: the free ones, or those given
   std::vector<doctor::Words> left_out;     // why the others are neither
 
   const std::vector<const machine::Gpu*>& from() const { return word == Word::kNone ? fit : given; }

@@ -95,7 +95,7 @@ void set_variables(const Situation& situation, size_t h, const GpuPool& pool, Ho
     value += (value.empty() ? "" : ",") + std::to_string(std::find(order.begin(), order.end(), index) - order.begin());
   choice.settings.push_back({"CUDA_VISIBLE_DEVICES", value,
                              visible                            ? tr("the GPUs selected by your value, numbered in PCI order")
-                             : seen.size() > choice.gpus.size() ? tr("the GPUs chosen above first; the ranks see the others too")
+                             : seen.size() > choice.gpus.size() ? tr("the GPUs chosen above first; the ranks see the other free ones too")
                                                                 : tr("only the GPUs chosen above")});
 }
 

@@ -38,7 +38,6 @@ struct SurveyStep : Turn {
   }
   bool measuring() const { return c.stage == Survey::Stage::kMeasuring && c.round > 0; }
   bool measures_first() const { return job.check_only; }
-  bool wants_gpus() const;
   std::vector<std::vector<size_t>> peers_of_all() const;
   void probe(size_t h);
   bool memory_held(size_t h) const;

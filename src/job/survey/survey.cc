@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/json_fields.h"
-#include "base/text.h"
 #include "job/facts_bounds.h"
 #include "job/survey/step.h"
 
@@ -18,11 +17,6 @@ void leave_to_copy(const std::set<std::string>& copied, machine::Facts& facts) {
   facts.command.git_head.clear();
 }
 
-// 0: no number was given.
-int ranks_asked(const Job& job, const HostRequest& host) {
-  return job.rule == RanksRule::kCount ? job.count : !job.rule ? host.slots.value_or(0) : 0;
-}
-
 uint32_t seed_of(const std::string& token) {
   uint32_t seed = 1;
   for (char c : token) seed = seed * 31 + static_cast<unsigned char>(c);
@@ -30,20 +24,6 @@ uint32_t seed_of(const std::string& token) {
 }
 
 }  // namespace
-
-bool SurveyStep::wants_gpus() const {
-  if (job.rule == RanksRule::kGpu || job.wish.count || !job.wish.lists.empty()) return true;
-  if (job.rule == RanksRule::kCpu) return false;
-  // These values are the user's: none of them travels from this machine's environment unasked.
-  for (const auto& [name, value] : job.set) {
-    if (name == "CUDA_VISIBLE_DEVICES" && (value.empty() || value == "-1")) return false;
-    if (name == "ACCELERATE_USE_CPU" && (value == "1" || base::to_lower(value) == "true")) return false;
-  }
-  for (size_t h = 0; job.or_cpus && h < hosts.size(); ++h)
-    if (ranks_asked(job, job.hosts[h]) > static_cast<int>(c.situation.hosts[h].facts.gpus.devices.size())) return false;
-  return std::any_of(c.situation.hosts.begin(), c.situation.hosts.end(),
-                     [](const doctor::HostView& h) { return !h.facts.gpus.devices.empty(); });
-}
 
 // Whose names and routes a host looks at: those it will connect to, and rank 0's. So that what is sent to a host, and what it does,
 // does not grow with the number of hosts.
@@ -69,8 +49,7 @@ GpuRequest SurveyStep::wish() const {
     const HostRequest& request = job.hosts[h];
     all.ranks.push_back(ranks_asked(job, request));
     bool listed = std::any_of(all.lists.begin(), all.lists.end(), [&](const auto& list) { return list.first == request.target.name; });
-    base::Result<std::vector<int>> slots = slots_of(request, hosts[h].hello.gpus);  // make_plan tells why there are none
-    if (slots.ok() && !slots->empty() && hosts[h].hello.gpus > 0 && !listed) all.lists.emplace_back(request.target.name, *std::move(slots));
+    if (!request.selected.empty() && hosts[h].hello.gpus > 0 && !listed) all.lists.emplace_back(request.target.name, request.selected);
   }
   return all;
 }
@@ -230,7 +209,7 @@ void SurveyStep::note_clocks(int64_t wall_less_mono_ns) {
 
 void SurveyStep::choose_parts(bool running, int64_t wall_less_mono_ns) {
   note_clocks(wall_less_mono_ns);
-  c.situation.job.wants_gpus = wants_gpus();
+  c.situation.job.wants_gpus = wants_gpus(job, c.situation);
   if (running) return;
   c.choices = choose(c.situation, wish(), c.best ? c.networks[*c.best] : c.networks.empty() ? Network{} : c.networks.front());
 }

@@ -99,6 +99,40 @@ TEST(MakeJob, OfSeveralValuesForOneNameTheLastIsLeft) {
   EXPECT_EQ(all, "NCCL_DEBUG=INFO this machine\nCUDA_VISIBLE_DEVICES=2,3 --env\nNCCL_SOCKET_IFNAME=eth0 --env\n");
 }
 
+TEST(MakeJob, GpusAreHiddenByTheUsersWordAndNotByWhatThisMachineHas) {
+  const char* environment[] = {"ACCELERATE_USE_CPU=1", nullptr};
+  Here here;
+  here.hostname = "h1";
+  here.folder = "/";
+  here.environment = environment;
+  RunOptions options;
+  options.command = {"true"};
+  EXPECT_FALSE(make_job(options, here)->hides_gpus);
+  for (const auto& [name, value] :
+       {std::pair{"CUDA_VISIBLE_DEVICES", ""}, {"CUDA_VISIBLE_DEVICES", "-1"}, {"ACCELERATE_USE_CPU", "True"}}) {
+    options.env = {{name, value}};
+    EXPECT_TRUE(make_job(options, here)->hides_gpus) << name << "=" << value;
+  }
+  options.env = {{"CUDA_VISIBLE_DEVICES", "0"}};
+  EXPECT_FALSE(make_job(options, here)->hides_gpus);
+}
+
+TEST(MakeJob, ASlotIsExcludedOnlyWhereTheirNumberIsKnown) {
+  Here here;
+  here.hostname = "h0";
+  here.folder = "/";
+  RunOptions options;
+  options.command = {"true"};
+  options.hosts = "h1,h2";
+  options.exclude = "h1:0";
+  const base::Result<job::Job> refused = make_job(options, here);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, base::ErrorKind::kUsage);
+  EXPECT_NE(refused.error().message.find("gives h1 no number of slots"), std::string::npos) << refused.error().message;
+  options.hosts = "h1:4,h2:4";
+  EXPECT_EQ(make_job(options, here)->hosts.at(0).selected, (std::vector<int>{1, 2, 3}));
+}
+
 // What a report needs to find the secrets that were passed on tells none of them.
 TEST(MakeJob, MasksKnowSecretsAndDoNotTellThem) {
   job::Job job;

@@ -99,21 +99,29 @@ TEST(Plan, ChosenSlotsBecomeVisibleDevicesOfThatHostOnly) {
   EXPECT_EQ(make_plan(job, hosts).error().kind, base::ErrorKind::kUsage);
 }
 
-TEST(Plan, SlotsThatAreLeftOutCountFromTheGpusOfTheHost) {
+TEST(Plan, TheEngineWantsNoGpusOnlyWhereNoHostHasEnough) {
   Job job = three_hosts();
-  job.rule = RanksRule::kAuto;
-  job.hosts[1].slots.reset();
-  job.hosts[1].left_out = {0, 2};
-  std::vector<wire::Hello> hosts(3);
-  hosts[1].gpus = 4;
-  base::Result<Plan> plan = make_plan(job, hosts);
-  ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->hosts[1].ranks, 2);
-  EXPECT_EQ(plan->hosts[1].visible_devices, "1,3");
-  hosts[1].gpus = 2;
-  EXPECT_NE(make_plan(job, hosts).error().message.find("has no slot 2"), std::string::npos);
-  job.hosts[1].left_out = {0, 1};
-  EXPECT_NE(make_plan(job, hosts).error().message.find("has no slots left"), std::string::npos);
+  job.rule = RanksRule::kCount;
+  job.count = 2;
+  doctor::Situation situation;
+  situation.hosts.resize(3);
+  for (doctor::HostView& host : situation.hosts) {
+    host.probed = true;
+    host.facts.gpus.devices.resize(1);
+  }
+  EXPECT_TRUE(wants_gpus(job, situation)) << "another program needs what it was given";
+  job.or_cpus = true;
+  EXPECT_FALSE(wants_gpus(job, situation));
+  situation.hosts[1].facts.gpus.devices.resize(2);
+  EXPECT_TRUE(wants_gpus(job, situation)) << "ranks on GPUs and ranks on CPUs cannot meet";
+  situation.hosts[1].probed = false;
+  EXPECT_FALSE(wants_gpus(job, situation));
+  job.count = 0;
+  EXPECT_TRUE(wants_gpus(job, situation));
+  job.hides_gpus = true;
+  EXPECT_FALSE(wants_gpus(job, situation));
+  job.wish.count = 1;
+  EXPECT_TRUE(wants_gpus(job, situation)) << "--gpus";
 }
 
 TEST(Plan, MeetingAddressesAreTriedInTheOrderOfTrust) {

@@ -211,6 +211,22 @@ TEST(Run, TheStepThatARankPrintsCountsAndThatOfAnotherRankWhereItPrintsNone) {
   }
 }
 
+// What was printed last may be a line behind when a rank dies.
+TEST(Run, StepsThatWerePrintedMayDifferByOneAndBeTheSame) {
+  Series s(2, 0, 10);
+  for (int64_t step : {40, 41}) {
+    s.start();
+    wire::Output output;
+    const std::string line = fmt::format("step {} loss 2.0\n", step);
+    output.data = line;
+    s.feed(HostReported{0, 100, output});
+    s.fail(1, "ConnectionError: x");
+    s.pass(milliseconds(3000));
+  }
+  ASSERT_NE(s.verdict(), nullptr);
+  EXPECT_EQ(s.told<NotRestarting>().at(0).why, NotRestarting::Why::kRepeats);
+}
+
 TEST(Run, WhereNoStepIsKnownOnlyShortAttemptsRepeatEachOther) {
   Series s(2, 0, 10);
   for (int attempt = 0; attempt < 3; ++attempt) {
