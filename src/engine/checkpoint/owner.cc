@@ -44,9 +44,6 @@ base::Status lock(int fd, const std::string& path) {
   }
 }
 
-// The name of a run can be anything; equal names have equal marks.
-std::string mark_of(std::string_view run) { return run.empty() ? "" : base::sha256_hex(run).substr(0, 32); }
-
 base::Result<os::Fd> open_owner(const std::string& path, int more_flags) {
   os::Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | more_flags, 0644));
   while (!file.valid() && errno == EINTR) file = os::Fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | more_flags, 0644));
@@ -56,6 +53,8 @@ base::Result<os::Fd> open_owner(const std::string& path, int more_flags) {
 }
 
 }  // namespace
+
+std::string mark_of(std::string_view run) { return run.empty() ? "" : base::sha256_hex(run).substr(0, 32); }
 
 std::string make_token() {
   uint64_t random = 0;
@@ -67,6 +66,8 @@ std::string make_token() {
 // nobody's, and the next attempt claims the folder anyway.
 base::Status claim(const std::string& folder, std::string_view token, std::string_view run) {
   const std::string path = folder + kOwnerFile, content = fmt::format("{}\n{}\n", token, mark_of(run));
+  // Another user's, in a folder that both may write to: who may rename there may also replace it.
+  if (::access(path.c_str(), F_OK) == 0 && ::access(path.c_str(), R_OK | W_OK) != 0) ::unlink(path.c_str());
   {
     TRY_ASSIGN(os::Fd file, open_owner(path, O_CREAT));
     TRY(write_bytes(file.get(), content, path));
@@ -86,7 +87,8 @@ base::Status still_owner(const std::string& folder, std::string_view token) {
 }
 
 void release(const std::string& folder, std::string_view token) {
-  if (still_owner(folder, token).ok()) ::unlink((folder + kOwnerFile).c_str());
+  const base::Result<OwnerLock> lock = OwnerLock::take(folder);
+  if (lock.ok() && still_owner(folder, token).ok()) ::unlink((folder + kOwnerFile).c_str());
 }
 
 base::Result<bool> began_earlier(const std::string& folder, const Attempt& attempt) {

@@ -27,6 +27,8 @@ struct Attempt {
   std::string run;  // empty: unknown
   int64_t restarts = 0;
 };
+// A name of a run can be anything; equal names have equal marks. "" for "".
+std::string mark_of(std::string_view run);
 // An earlier attempt of this run has claimed the folder, so what lies there is this run's own: it is continued, whatever was asked for
 // of what lay there before. Error: nobody knows.
 base::Result<bool> began_earlier(const std::string& folder, const Attempt& attempt);

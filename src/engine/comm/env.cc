@@ -65,6 +65,7 @@ base::Result<RankEnv> read_rank_env(const Lookup& lookup) {
   env.rank = static_cast<int>(rank);
   env.local_world = env.world;
   env.run = lookup("TORCHELASTIC_RUN_ID").value_or("");
+  if (env.run == "none") env.run.clear();  // torchrun's, where none was given
   if (lookup("TORCHELASTIC_RESTART_COUNT")) {
     TRY_ASSIGN(env.restarts, number(lookup, "TORCHELASTIC_RESTART_COUNT", 0, std::numeric_limits<int64_t>::max()));
   }

@@ -23,7 +23,7 @@ struct RankEnv {
   uint16_t master_port = 0;
   bool agent_store = false;
   int64_t attempt = 0;             // of the keys in the store
-  std::string run;                 // TORCHELASTIC_RUN_ID; equal in all attempts of a run
+  std::string run;                 // TORCHELASTIC_RUN_ID; equal in all attempts of a run; empty: unknown
   int64_t restarts = 0;            // TORCHELASTIC_RESTART_COUNT
   std::string gloo_interfaces;     // GLOO_SOCKET_IFNAME: names separated by commas; "" lets the route to MASTER_ADDR decide
   int64_t comm_timeout_s = 1800;   // PHALANX_COMM_TIMEOUT: seconds that a collective operation may take

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unicode.h"
-#include "engine/checkpoint/owner.h"
 #include "engine/comm/fingerprint.h"
 #include "engine/tuning/adapter.h"
 #include "engine/tuning/write_tensors.h"
@@ -54,23 +53,41 @@ base::Status remove_one(const std::string& folder) {
   return base::ok();
 }
 
+std::string gone_name(const std::string& output_dir, int64_t step) { return fmt::format("{}/{}old-{}", output_dir, kLeftover, step); }
+
+// Gives those that are too many another name, so that a kill leaves no half of a checkpoint; returns these names.
 // `saved`: the step just saved, which stays; those of later steps are of an earlier training, which was left for this one: they go first.
 // `best`: the step of one that goes last of all but the newest; 0: none.
-base::Status keep_newest(const std::string& output_dir, int64_t limit, int64_t saved = INT64_MAX, int64_t best = 0) {
+base::Result<std::vector<std::string>> take_out(const std::string& output_dir, int64_t limit, int64_t saved = INT64_MAX, int64_t best = 0) {
   TRY_ASSIGN(auto steps, steps_in(output_dir));
   std::stable_partition(steps.begin(), steps.end(), [&](int64_t step) { return step > saved; });
   if (auto found = std::find(steps.begin(), steps.end(), best); found != steps.end() && found + 1 != steps.end())
     std::rotate(found, found + 1, steps.end() - 1);
+  std::vector<std::string> out;
   const auto surplus = static_cast<int64_t>(steps.size()) - limit;
   for (int64_t i = 0; i < surplus; ++i) {
-    // Under another name first, so that a kill leaves no half of a checkpoint.
     const int64_t step = steps[static_cast<size_t>(i)];
-    const std::string from = folder_of(output_dir, step), gone = fmt::format("{}/{}old-{}", output_dir, kLeftover, step);
+    const std::string from = folder_of(output_dir, step), gone = gone_name(output_dir, step);
     TRY(remove_one(gone));
     if (std::rename(from.c_str(), gone.c_str()) != 0) return base::system_error("rename", from);
-    TRY(remove_one(gone));
+    out.push_back(gone);
   }
+  return out;
+}
+
+base::Status remove_all(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) TRY(remove_one(folder));
   return base::ok();
+}
+
+// With the lock on output_dir's owner: nobody claims it between the question and the last rename.
+base::Result<std::vector<std::string>> publish(const Checkpoints& where, const std::string& name, int64_t step, const History& history) {
+  TRY_ASSIGN(const checkpoint::OwnerLock lock, checkpoint::OwnerLock::take(where.output_dir));
+  TRY(checkpoint::still_owner(where.output_dir, where.token));
+  TRY(finish_folder(where.output_dir, name, where.token));
+  if (!where.limit) return std::vector<std::string>();
+  const bool one_more = where.keeps_best && history.best_checkpoint() > 0 && history.best_checkpoint() != step;
+  return take_out(where.output_dir, std::max<int64_t>(*where.limit, one_more ? 2 : 1), step, history.best_checkpoint());
 }
 
 }  // namespace
@@ -99,6 +116,7 @@ base::Status write_state(const Checkpoints& where, const std::string& folder, co
   about["format"] = kFormat;
   about["step"] = fmt::to_string(run.done());
   about["fingerprint"] = fmt::to_string(where.fingerprint);
+  if (!where.run.empty()) about["run"] = where.run;
   return tuning::write_tensors(folder + kStateFile, tensors, about);
 }
 
@@ -113,11 +131,8 @@ base::Status save(const Checkpoints& where, const Tuned& tuned, tuning::FineTuni
     TRY(write_tuned(tuned, folder, bar, trained));
     TRY(os::write_file_atomic(folder + "/trainer_state.json", base::to_text(history.trainer_state(), 2) + "\n", 0644));
     if (!where.only_model) TRY(write_state(where, folder, state, run, history));
-    TRY(checkpoint::still_owner(where.output_dir, where.token));
-    TRY(finish_folder(where.output_dir, name, where.token));
-    if (!where.limit) return base::ok();
-    const bool one_more = where.keeps_best && history.best_checkpoint() > 0 && history.best_checkpoint() != run.done();
-    return keep_newest(where.output_dir, std::max<int64_t>(*where.limit, one_more ? 2 : 1), run.done(), history.best_checkpoint());
+    TRY_ASSIGN(const std::vector<std::string> gone, publish(where, name, run.done(), history));
+    return remove_all(gone);
   });
 }
 
@@ -127,7 +142,26 @@ base::Result<std::optional<std::string>> newest_checkpoint(const std::string& ou
   return std::optional<std::string>(folder_of(output_dir, steps.back()));
 }
 
-base::Status remove_checkpoints(const std::string& output_dir) { return keep_newest(output_dir, 0); }
+base::Result<std::optional<std::string>> newest_of_run(const std::string& output_dir, const checkpoint::Attempt& attempt) {
+  std::optional<std::string> newest;
+  if (attempt.restarts == 0 || attempt.run.empty()) return newest;
+  TRY_ASSIGN(const auto steps, steps_in(output_dir));
+  for (auto step = steps.rbegin(); step != steps.rend() && !newest; ++step) {
+    const std::string folder = folder_of(output_dir, *step);
+    TRY_ASSIGN(const bool resumable, os::is_present(folder + kStateFile));
+    if (!resumable) continue;
+    TRY_ASSIGN(const tuning::TensorFiles state, tuning::TensorFiles::open_file(folder + kStateFile));
+    const std::map<std::string, std::string> about = state.metadata();
+    const auto run = about.find("run");
+    if (run != about.end() && run->second == checkpoint::mark_of(attempt.run)) newest = folder;
+  }
+  return newest;
+}
+
+base::Status remove_checkpoints(const std::string& output_dir) {
+  TRY_ASSIGN(const std::vector<std::string> gone, take_out(output_dir, 0));
+  return remove_all(gone);
+}
 
 base::Status remove_leftovers(const std::string& output_dir) {
   TRY_ASSIGN(const auto names, os::names_if_present(output_dir));
@@ -145,7 +179,7 @@ base::Result<Found> open_checkpoint(const std::string& folder, uint64_t expected
   std::map<std::string, std::string> about = files.metadata();
   if (about["format"] != kFormat) return unusable(folder, "its state has another format");
   if (about["fingerprint"] != fmt::to_string(expected))
-    return unusable(folder, "it was written with other data, another batch size, or another seed")
+    return unusable(folder, "it was written with other data, another batch size of all ranks together, or another seed")
         .with_hint("set overwrite_output_dir: true to start again, or another output_dir");
   const auto step = base::parse_int(about["step"], 1, INT64_MAX);
   if (!step.ok()) return unusable(folder, "its state names no step");

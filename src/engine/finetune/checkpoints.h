@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "engine/checkpoint/owner.h"
 #include "engine/finetune/history.h"
 #include "engine/finetune/output.h"
 
@@ -19,6 +20,7 @@ uint64_t fingerprint(const tune::Recipe& recipe, const std::vector<tuning::Tunin
 struct Checkpoints {
   std::string output_dir;
   std::string token;  // by which this attempt owns output_dir (checkpoint/owner.h)
+  std::string run;    // mark_of() the launcher's run, which is in each checkpoint; empty: unknown
   uint64_t fingerprint = 0;
   bool only_model = false;       // no phalanx_state.safetensors
   std::optional<int64_t> limit;  // that are kept: the newest, and the best in the stead of the oldest of them
@@ -30,6 +32,8 @@ base::Status save(const Checkpoints& where, const Tuned& tuned, tuning::FineTuni
 
 // The newest checkpoint of a folder by its number; nothing if there is none. Error: nobody knows.
 base::Result<std::optional<std::string>> newest_checkpoint(const std::string& output_dir);
+// The newest that an earlier attempt of this run has saved. Others may have higher numbers: of a training that this run has left.
+base::Result<std::optional<std::string>> newest_of_run(const std::string& output_dir, const checkpoint::Attempt& attempt);
 base::Status remove_checkpoints(const std::string& output_dir);
 base::Status remove_leftovers(const std::string& output_dir);  // what a kill left half written or half removed
 

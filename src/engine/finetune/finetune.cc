@@ -76,11 +76,8 @@ using Place = std::optional<std::string>;
 base::Result<Place> place_to_start(const tune::Recipe& recipe, const checkpoint::Attempt& attempt) {
   const std::string& wanted = recipe.resume_from_checkpoint;
   const bool newest = wanted == "true";
-  TRY_ASSIGN(const bool ours, checkpoint::began_earlier(recipe.output_dir, attempt));
-  if (ours && !recipe.save_only_model) {
-    TRY_ASSIGN(Place left, newest_checkpoint(recipe.output_dir));
-    if (left) return left;
-  }
+  TRY_ASSIGN(Place left, newest_of_run(recipe.output_dir, attempt));
+  if (left) return left;
   if (!wanted.empty() && wanted != "false" && !newest) return Place(wanted);
   TRY_ASSIGN(Place found, newest_checkpoint(recipe.output_dir));
   if (newest && !found)

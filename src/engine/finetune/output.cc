@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/try.h"
+#include "engine/checkpoint/owner.h"
 #include "engine/tuning/adapter.h"
 #include "engine/tuning/write_tensors.h"
 #include "os/fd.h"
@@ -129,12 +130,14 @@ base::Status write_tuned(const Tuned& tuned, const std::string& folder, Bar& bar
   return tuning::write_model(decoder, base, folder, tuned.max_file_bytes, [&](uint64_t done, uint64_t) { bar.advance(done); });
 }
 
-base::Status replace_tuned(const Tuned& tuned, const std::string& folder, Bar& bar, const Trained& trained) {
+base::Status replace_tuned(const Tuned& tuned, const std::string& folder, const std::string& token, Bar& bar, const Trained& trained) {
   uint64_t all = 0;
   for (const at::Tensor& value : tuned.decoder->parameters()) all += tuned.adapter ? 0 : value.nbytes();
   bar.start(words::Text{"saving"}, "save", Bar::Unit::kBytes, all);
-  TRY_ASSIGN(const std::string beside, begin_folder(folder, "model"));
+  TRY_ASSIGN(const std::string beside, begin_folder(folder, "model", token));
   TRY(write_tuned(tuned, beside, bar, trained));
+  TRY_ASSIGN(const checkpoint::OwnerLock lock, checkpoint::OwnerLock::take(folder));
+  TRY(checkpoint::still_owner(folder, token));
   TRY_ASSIGN(const auto fresh, os::names_if_present(beside));
   TRY_ASSIGN(const auto old, os::names_if_present(folder));
   for (const std::string& name : fresh.value_or(std::vector<std::string>{})) TRY(rename_to(beside + "/" + name, folder + "/" + name));

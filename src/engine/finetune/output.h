@@ -30,7 +30,7 @@ struct Tuned {
 base::Status write_tuned(const Tuned& tuned, const std::string& folder, Bar& bar, const Trained& trained = {});
 
 // The same in place of what lies in `folder`: written beside it first, so that a kill leaves the old files or the new ones.
-base::Status replace_tuned(const Tuned& tuned, const std::string& folder, Bar& bar, const Trained& trained = {});
+base::Status replace_tuned(const Tuned& tuned, const std::string& folder, const std::string& token, Bar& bar, const Trained& trained = {});
 
 // Collective: `write` runs on rank 0 with what it needs of the run: the whole model, or an adapter's parameters.
 base::Status with_result(const Tuned& tuned, tuning::FineTuning& run, const std::function<base::Status(const Trained&)>& write);

@@ -50,9 +50,13 @@ class Loop {
         rows_(static_cast<int64_t>(training.rows.size())),
         evaluated_(std::move(training.evaluated)),
         counts_(count(tuned_.decoder)),
-        attempt_(training.attempt),
-        where_{recipe_.output_dir,      training.token,           fingerprint(recipe_, training.rows, group.world()),
-               recipe_.save_only_model, recipe_.save_total_limit, recipe_.load_best_model_at_end},
+        where_{recipe_.output_dir,
+               training.token,
+               checkpoint::mark_of(training.attempt.run),
+               fingerprint(recipe_, training.rows, group.world()),
+               recipe_.save_only_model,
+               recipe_.save_total_limit,
+               recipe_.load_best_model_at_end},
         run_(tuned_.decoder, recipe_, std::move(training.rows), &group, filling(training.hollow)),
         history_(recipe_, run_.steps(), rows_, 6.0 * static_cast<double>(counts_.without_embedding), group.world()) {
     bar_.note(tr("training {} of {} parameters ({:.2f} %): {} steps, {} × {} × {} sequences each (batch, accumulation, ranks), {} threads",
@@ -81,7 +85,7 @@ class Loop {
 
   base::Status prepare_files(const std::optional<std::string>& start) {
     TRY(os::make_folders(recipe_.output_dir, 0755));
-    TRY(checkpoint::claim(recipe_.output_dir, where_.token, attempt_.run));
+    TRY(checkpoint::claim(recipe_.output_dir, where_.token));
     TRY(remove_leftovers(recipe_.output_dir));
     if (!start) {
       if (recipe_.overwrite_output_dir) TRY(remove_checkpoints(recipe_.output_dir));
@@ -192,8 +196,7 @@ class Loop {
   base::Status write_results(double seconds, const Trained& trained) {
     const Json results = history_.finish(seconds);
     append_log(history_.log().back(), seconds);
-    TRY(checkpoint::still_owner(recipe_.output_dir, where_.token));
-    TRY(replace_tuned(tuned_, recipe_.output_dir, bar_, trained));
+    TRY(replace_tuned(tuned_, recipe_.output_dir, where_.token, bar_, trained));
     const std::string text = base::to_text(results, 4) + "\n";
     TRY(os::write_file_atomic(path("train_results.json"), text, 0644));
     Json all = results;
@@ -291,7 +294,6 @@ class Loop {
   const int64_t rows_;
   std::vector<tuning::TuningRow> evaluated_;
   const Counts counts_;
-  const checkpoint::Attempt attempt_;
   const Checkpoints where_;
   base::Status filled_ = base::ok();
   std::optional<Found> found_;  // rank 0: the checkpoint that is continued
