@@ -20,7 +20,7 @@ namespace phalanx::job {
 struct HostRequest {
   hosts::Target target;                   // destination empty: this machine
   std::optional<int> slots;               // as the host list says
-  std::vector<int> selected = {};         // slot ids by --include/--exclude; empty: all
+  std::vector<int> selected;              // slot ids by --include/--exclude; empty: all
   std::vector<int64_t> former_pids = {};  // ranks of the attempt before, dead: their GPU memory is waited for
 };
 

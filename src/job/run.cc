@@ -1,6 +1,7 @@
 #include "job/run.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -249,26 +250,17 @@ std::vector<size_t> next_members(const std::vector<Candidate>& pool, const std::
   return all;
 }
 
-namespace {
-
-std::optional<int64_t> highest_step(const State& state) {
-  std::optional<int64_t> highest;
-  for (size_t r = 0; r < state.ranks.size(); ++r)
-    highest = std::max({highest, state.ranks[r].step, state.stall.movement.last_step(static_cast<int>(r))});
-  return highest;
-}
-
-}  // namespace
-
 bool Fingerprint::operator==(const Fingerprint& other) const {
   if (what != other.what || step.has_value() != other.step.has_value()) return false;
   return !step || std::abs(*step - *other.step) <= (own && other.own ? 0 : 1);
 }
 
-// Only some programs report the steps of each rank. Most print them, and often on rank 0 alone.
 Fingerprint fingerprint(const State& state, const Verdict& verdict) {
-  const std::optional<int64_t> own = state.ranks[static_cast<size_t>(verdict.rank)].step;
-  Fingerprint print{fmt::format("{} ", verdict.status), own ? own : highest_step(state), own.has_value()};
+  Fingerprint print{fmt::format("{} ", verdict.status), state.ranks[static_cast<size_t>(verdict.rank)].step};
+  print.own = print.step.has_value();
+  // Only some programs report the steps of each rank. Most print them, and often on rank 0 alone: then the highest of any rank counts.
+  for (size_t r = 0; r < state.ranks.size() && !print.own; ++r)
+    print.step = std::max({print.step, state.ranks[r].step, state.stall.movement.last_step(static_cast<int>(r))});
   for (char c : verdict.evidence)  // addresses, ports and times differ from try to try
     if (c < '0' || c > '9') print.what += c;
   return print;

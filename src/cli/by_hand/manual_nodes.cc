@@ -98,7 +98,7 @@ std::string ranks_text(const RunOptions& options) {
   return "";
 }
 
-hosts::MemberFacts own_facts(const RunOptions& options) {
+base::Result<hosts::MemberFacts> own_facts(const RunOptions& options) {
   hosts::MemberFacts facts;
   facts.node_rank = static_cast<uint32_t>(*options.node_rank);
   facts.nodes = static_cast<uint32_t>(*options.nnodes);
@@ -106,6 +106,7 @@ hosts::MemberFacts own_facts(const RunOptions& options) {
   facts.hostname = detect_terminal().hostname;
   facts.ranks = ranks_text(options);
   facts.command = options.command;
+  TRY(hosts::fits_a_record(facts));
   return facts;
 }
 
@@ -182,8 +183,7 @@ base::Result<std::unique_ptr<hosts::JoinedNodes>> gather_nodes(const RunOptions&
   hosts::GatherOptions gathering;
   TRY_ASSIGN(gathering.token, shared_token(options));
   TRY_ASSIGN(gathering.listen, awaited_endpoint(options));
-  gathering.own = own_facts(options);
-  TRY(hosts::fits_a_record(gathering.own));
+  TRY_ASSIGN(gathering.own, own_facts(options));
   gathering.patience = options.join_timeout;
   gathering.say = teller(options.quiet);
   TRY_ASSIGN(std::vector<hosts::JoinedNode> nodes, hosts::gather(gathering));
@@ -214,8 +214,7 @@ base::Result<int> take_part(const RunOptions& options) {
   member.master = options.master_addr;
   member.addresses = [&options] { return addresses_of(options.master_addr); };
   member.port = port_of(options);
-  member.own = own_facts(options);
-  TRY(hosts::fits_a_record(member.own));
+  TRY_ASSIGN(member.own, own_facts(options));
   member.patience = options.join_timeout;
   member.say = teller(options.quiet);
   TRY_ASSIGN(const hosts::JoinVerdict verdict, hosts::join_run(member));

@@ -69,10 +69,10 @@ base::Result<tune::DecoderConfig> look_at_model(const std::string& folder) {
   return config;
 }
 
-// Where training starts: nothing for step 0, or the checkpoint to continue. Error kConfig: results lie there that nobody said to replace.
+// Where training starts: nothing for step 0, or the checkpoint to continue. What an earlier attempt of this run has saved is continued,
+// whatever the recipe says of a first start. Error kConfig: results lie there that nobody said to replace.
 // Source: hiyouga/LLaMA-Factory v0.9.3, src/llamafactory/hparams/parser.py.
 using Place = std::optional<std::string>;
-// What an earlier attempt of this run has left is continued, whatever the recipe says of a first start.
 base::Result<Place> place_to_start(const tune::Recipe& recipe, const checkpoint::Attempt& attempt) {
   const std::string& wanted = recipe.resume_from_checkpoint;
   const bool newest = wanted == "true";

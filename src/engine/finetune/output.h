@@ -29,7 +29,8 @@ struct Tuned {
 // `trained`: the adapter's parameters by name; empty: those of the decoder.
 base::Status write_tuned(const Tuned& tuned, const std::string& folder, Bar& bar, const Trained& trained = {});
 
-// The same in place of what lies in `folder`: written beside it first, so that a kill leaves the old files or the new ones.
+// The same in place of what lies in `folder`, which this attempt has claimed with `token` (checkpoint/owner.h): written beside it first, so
+// that a kill leaves the old files or the new ones. Error kConfig: another attempt has claimed it since.
 base::Status replace_tuned(const Tuned& tuned, const std::string& folder, const std::string& token, Bar& bar, const Trained& trained = {});
 
 // Collective: `write` runs on rank 0 with what it needs of the run: the whole model, or an adapter's parameters.

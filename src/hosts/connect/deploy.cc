@@ -1,12 +1,9 @@
 #include "hosts/connect/deploy.h"
 
-#include <sys/random.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "os/clock.h"
+#include "os/files.h"
 #include "wire/frame.h"
 
 namespace phalanx::hosts {
@@ -84,17 +81,12 @@ std::string deploy_script(const std::string& build, const std::string& tag, cons
   return base::replace_all(base::replace_all(base::replace_all(kScript, "@BUILD@", build), "@TAG@", tag), "@RUN@", run);
 }
 
+std::string fresh_tag() { return os::random_suffix(); }
+
 // The quick look (r above) in words that every login shell knows: no '!', no redirection, no process but csh's test. What makes it safe
 // without a look at the mode: both folders are entered before they are looked at, are ours, and carry the sticky bit that only the script
 // sets, so that nobody else can have replaced the program in them. `test -x` comes first so that cd has nothing to complain of. The script
 // is started from the home directory again, because a look that failed may have entered the folder.
-std::string fresh_tag() {
-  uint64_t number = 0;
-  if (::getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
-    number = static_cast<uint64_t>(os::mono_now().ns) << 20 ^ static_cast<uint64_t>(::getpid());
-  return fmt::format("{:016x}", number);
-}
-
 std::string remote_command(const std::string& build, const std::string& tag) {
   return fmt::format(
       "test -x ~/.cache/phalanx/{0}/phalanx && cd ~/.cache/phalanx/{0} && "

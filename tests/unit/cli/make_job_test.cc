@@ -14,6 +14,15 @@
 namespace phalanx::cli {
 namespace {
 
+// This machine, with these variables ("K=V", null at the end).
+Here machine(const char* const* environment = nullptr) {
+  Here here;
+  here.hostname = "h0";
+  here.folder = "/";
+  here.environment = environment;
+  return here;
+}
+
 // Each file is within its own limit, and one host would be sent all of them in one frame.
 TEST(MakeJob, VariablesThatTogetherAreTooMuchAreAUsageError) {
   RunOptions options;
@@ -25,9 +34,7 @@ TEST(MakeJob, VariablesThatTogetherAreTooMuchAreAUsageError) {
     options.env_files.push_back(fmt::format("{}/{}.env", folder, file));
     ASSERT_TRUE(os::write_file_atomic(options.env_files.back(), text).ok());
   }
-  Here here;
-  here.hostname = "h1";
-  here.folder = "/";
+  const Here here = machine();
   base::Result<job::Job> job = make_job(options, here);
   ASSERT_FALSE(job.ok());
   EXPECT_EQ(job.error().kind, base::ErrorKind::kUsage);
@@ -40,10 +47,7 @@ TEST(MakeJob, VariablesThatTogetherAreTooMuchAreAUsageError) {
 
 TEST(MakeJob, WhatTravelsWithoutBeingAskedForIsKnownByName) {
   const char* environment[] = {"HF_TOKEN=secret", "MY_OWN=1", "VIRTUAL_ENV=/venv", "WANDB_MODE=offline", nullptr};
-  Here here;
-  here.hostname = "h1";
-  here.folder = "/";
-  here.environment = environment;
+  const Here here = machine(environment);
   RunOptions options;
   options.command = {"true"};
   options.export_globs = {"MY_*"};
@@ -57,10 +61,7 @@ TEST(MakeJob, WhatTravelsWithoutBeingAskedForIsKnownByName) {
 // One line per name, with the origin of the value that the ranks get.
 TEST(MakeJob, TheOriginOfEveryVariableIsKnown) {
   const char* environment[] = {"HF_TOKEN=secret", "HF_HOME=/data", "MY_OWN=1", "VIRTUAL_ENV=/venv", nullptr};
-  Here here;
-  here.hostname = "h1";
-  here.folder = "/";
-  here.environment = environment;
+  const Here here = machine(environment);
   const std::string file = scratch::folder("origins") + "/job.env";
   ASSERT_TRUE(os::write_file_atomic(file, "HF_HOME=/other\nFROM_FILE=1\n").ok());
   RunOptions options;
@@ -82,10 +83,7 @@ TEST(MakeJob, TheOriginOfEveryVariableIsKnown) {
 // The checks and the choice of GPUs read what the ranks will get.
 TEST(MakeJob, OfSeveralValuesForOneNameTheLastIsLeft) {
   const char* environment[] = {"NCCL_SOCKET_IFNAME=eth9", "NCCL_DEBUG=INFO", nullptr};
-  Here here;
-  here.hostname = "h1";
-  here.folder = "/";
-  here.environment = environment;
+  const Here here = machine(environment);
   const std::string file = scratch::folder("twice") + "/job.env";
   ASSERT_TRUE(os::write_file_atomic(file, "CUDA_VISIBLE_DEVICES=0,1\n").ok());
   RunOptions options;
@@ -101,10 +99,7 @@ TEST(MakeJob, OfSeveralValuesForOneNameTheLastIsLeft) {
 
 TEST(MakeJob, GpusAreHiddenByTheUsersWordAndNotByWhatThisMachineHas) {
   const char* environment[] = {"ACCELERATE_USE_CPU=1", nullptr};
-  Here here;
-  here.hostname = "h1";
-  here.folder = "/";
-  here.environment = environment;
+  const Here here = machine(environment);
   RunOptions options;
   options.command = {"true"};
   EXPECT_FALSE(make_job(options, here)->hides_gpus);
@@ -118,9 +113,7 @@ TEST(MakeJob, GpusAreHiddenByTheUsersWordAndNotByWhatThisMachineHas) {
 }
 
 TEST(MakeJob, ASlotIsExcludedOnlyWhereTheirNumberIsKnown) {
-  Here here;
-  here.hostname = "h0";
-  here.folder = "/";
+  const Here here = machine();
   RunOptions options;
   options.command = {"true"};
   options.hosts = "h1,h2";

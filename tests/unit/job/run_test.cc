@@ -74,6 +74,12 @@ class Series {
     size_t host = static_cast<size_t>(run.attempt.plan->host_of(rank));
     feed(HostReported{host, 100, RankAdvanced{static_cast<uint32_t>(rank), progress}});
   }
+  void print(size_t rank, const std::string& line) {
+    wire::Output output;
+    output.rank = static_cast<uint32_t>(rank);
+    output.data = line;
+    feed(HostReported{rank, 100, output});
+  }
   void finish() {
     for (size_t h = 0; h < hosts() && !run.waiting && !run.ended; ++h)
       if (!run.attempt.hosts[h].ended) say(h, wire::Finished{});
@@ -199,11 +205,7 @@ TEST(Run, TheStepThatARankPrintsCountsAndThatOfAnotherRankWhereItPrintsNone) {
     Series s(2, 0, 10);
     for (int64_t step : {40, 55}) {
       s.start();
-      wire::Output output;
-      output.rank = static_cast<uint32_t>(printing);
-      const std::string line = fmt::format("step {} loss 2.0\n", step);
-      output.data = line;
-      s.feed(HostReported{printing, 100, output});
+      s.print(printing, fmt::format("step {} loss 2.0\n", step));
       s.fail(1, "ConnectionError: x");
       s.pass(milliseconds(3000));
     }
@@ -216,10 +218,7 @@ TEST(Run, StepsThatWerePrintedMayDifferByOneAndBeTheSame) {
   Series s(2, 0, 10);
   for (int64_t step : {40, 41}) {
     s.start();
-    wire::Output output;
-    const std::string line = fmt::format("step {} loss 2.0\n", step);
-    output.data = line;
-    s.feed(HostReported{0, 100, output});
+    s.print(0, fmt::format("step {} loss 2.0\n", step));
     s.fail(1, "ConnectionError: x");
     s.pass(milliseconds(3000));
   }
